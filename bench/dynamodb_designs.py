@@ -73,10 +73,16 @@ def lead_events(events: Iterable[Event], features: Iterable[str]) -> Units:
         at = format_time(event.occurred_at)
         keys = {"lead_organization_id": UUID, "occurred_at#id": f"{at}#{UUID}"}
         item = {
-            **keys, "source_type": event.source_type, "source": event.source, "event_type": event.type,
-            "payload": {**event.properties, **event.context}, "raw_payload": msgspec.json.encode(message).decode(),
-            "external_event_id": event.key, "received_at": at, "event_type#occurred_at": f"{event.type}#{at}",
-        }  # fmt: skip
+            **keys,
+            "source_type": event.source_type,
+            "source": event.source,
+            "event_type": event.type,
+            "payload": {**event.properties, **event.context},
+            "raw_payload": msgspec.json.encode(message).decode(),
+            "external_event_id": event.key,
+            "received_at": at,
+            "event_type#occurred_at": f"{event.type}#{at}",
+        }
         by_key = {**keys, "source": event.source, "external_event_id": event.key}
         # Features are reckoned from the events that the index by type finds, so it has to hold their payloads.
         total += Units(write_units(item) + write_units(by_key) + write_units(item), read_units())
@@ -86,10 +92,19 @@ def lead_events(events: Iterable[Event], features: Iterable[str]) -> Units:
     return total
 
 
-_REMEMBERED = frozenset({
-    "conversation_ended", "discount_requested", "identify", "interest_detected", "product_asked", "purchase_completed",
-    "purchase_refunded", "sentiment_detected", "subscription_created",
-})  # fmt: skip
+_REMEMBERED = frozenset(
+    {
+        "conversation_ended",
+        "discount_requested",
+        "identify",
+        "interest_detected",
+        "product_asked",
+        "purchase_completed",
+        "purchase_refunded",
+        "sentiment_detected",
+        "subscription_created",
+    }
+)
 """Types from which something is remembered of a person."""
 
 
@@ -114,10 +129,17 @@ def event_store(events: Iterable[Event], features: Iterable[str]) -> Units:
         at = format_time(event.occurred_at)
         keys = {"PK": f"evt_{UUID}", "SK": f"EVENT#{UUID}#00000000000000000042"}
         item = {
-            **keys, "GSI1PK": UUID, "GSI1SK": 42, "GSI2PK": event.key, "EventType": event.type,
-            "Payload": event.properties, "Metadata": event.context, "OccurredAt": at, "IngestedAt": at,
+            **keys,
+            "GSI1PK": UUID,
+            "GSI1SK": 42,
+            "GSI2PK": event.key,
+            "EventType": event.type,
+            "Payload": event.properties,
+            "Metadata": event.context,
+            "OccurredAt": at,
+            "IngestedAt": at,
             "SchemaVersion": 1,
-        }  # fmt: skip
+        }
         by_key = {**keys, "GSI2PK": event.key}
         total += Units(2 * write_units(item) + write_units(by_key), 2 * read_units())
     return total
@@ -128,10 +150,17 @@ def action_queue(events: Iterable[Event], features: Iterable[str]) -> Units:
     total = Units()
     for event in events:
         item = {
-            "Actor": f"1|{UUID}", "OccurredAt": format_time(event.occurred_at), "ActorValue": UUID, "ActorTypeId": 1,
-            "ActionId": UUID, "ApplicationId": event.source, "Topic": event.type, "ActorClaims": event.context,
-            "ScopeTopic": "category", "ScopeValue": str(event.properties.get("category", "")),
-        }  # fmt: skip
+            "Actor": f"1|{UUID}",
+            "OccurredAt": format_time(event.occurred_at),
+            "ActorValue": UUID,
+            "ActorTypeId": 1,
+            "ActionId": UUID,
+            "ApplicationId": event.source,
+            "Topic": event.type,
+            "ActorClaims": event.context,
+            "ScopeTopic": "category",
+            "ScopeValue": str(event.properties.get("category", "")),
+        }
         share = 0.5 * item_bytes(item) / (4 * KIB)  # many in one scan, and again in one query
         total += Units(2 * write_units(item), 2 * share)
     return total

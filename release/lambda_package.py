@@ -26,9 +26,15 @@ UNPACKED_BYTES_MAX = 262_144_000
 """What Lambda takes."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NOT_NEEDED = (
-    "bin", "*.dist-info/RECORD", "*.dist-info/direct_url.json", "*.dist-info/REQUESTED",
-    "pyarrow/include", "pyarrow/src", "pyarrow/tests", "pyarrow/*flight*",
-)  # fmt: skip
+    "bin",
+    "*.dist-info/RECORD",
+    "*.dist-info/direct_url.json",
+    "*.dist-info/REQUESTED",
+    "pyarrow/include",
+    "pyarrow/src",
+    "pyarrow/tests",
+    "pyarrow/*flight*",
+)
 """Scripts, what names the folder that the installation was made in, and 40 MB of pyarrow that nothing here imports."""
 
 

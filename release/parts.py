@@ -25,10 +25,15 @@ _PINNED = re.compile(
 )
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _ON = {
-    "implementation_name": "cpython", "os_name": "posix", "platform_machine": "x86_64",
-    "platform_python_implementation": "CPython", "platform_system": "Linux", "python_full_version": "3.11.9",
-    "python_version": "3.11", "sys_platform": "linux",
-}  # fmt: skip
+    "implementation_name": "cpython",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "platform_system": "Linux",
+    "python_full_version": "3.11.9",
+    "python_version": "3.11",
+    "sys_platform": "linux",
+}
 """Whatever machine asks, the answer is for this one."""
 _SPDX = {
     "Apache 2.0": "Apache-2.0",

@@ -34,8 +34,13 @@ def sbom(parts: Iterable[Part], files: Iterable[Path], made_at: int) -> bytes:
             "timestamp": datetime.fromtimestamp(made_at, UTC).isoformat().replace("+00:00", "Z"),
             "lifecycles": [{"phase": "build"}],
             "component": {
-                "type": "application", "bom-ref": own, "name": "threadline", "version": version, "purl": own,
-                "description": declared["description"], "licenses": _licences((str(declared["license"]),)),
+                "type": "application",
+                "bom-ref": own,
+                "name": "threadline",
+                "version": version,
+                "purl": own,
+                "description": declared["description"],
+                "licenses": _licences((str(declared["license"]),)),
                 "properties": [
                     {"name": f"threadline:sha256:{file.name}", "value": _digest(file)} for file in sorted(files)
                 ],
@@ -43,7 +48,7 @@ def sbom(parts: Iterable[Part], files: Iterable[Path], made_at: int) -> bytes:
         },
         "components": [_component(part) for part in parts],
         "dependencies": list(_dependencies(own, parts)),
-    }  # fmt: skip
+    }
     content = json.dumps(document, sort_keys=True)
     document["serialNumber"] = f"urn:uuid:{uuid.uuid5(_NAMESPACE, content)}"
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
@@ -55,10 +60,15 @@ def _component(part: Part) -> dict[str, Any]:
     locked = [{"name": "threadline:lock:sha256", "value": each} for each in part.pin.hashes]
     extras = [{"name": "threadline:extra", "value": each} for each in part.extras]
     return {
-        "type": "library", "bom-ref": ref, "name": part.name, "version": part.pin.version, "purl": ref,
-        "scope": "optional" if part.extras else "required", "licenses": _licences(part.licences),
+        "type": "library",
+        "bom-ref": ref,
+        "name": part.name,
+        "version": part.pin.version,
+        "purl": ref,
+        "scope": "optional" if part.extras else "required",
+        "licenses": _licences(part.licences),
         "properties": [*extras, *locked],
-    }  # fmt: skip
+    }
 
 
 def _dependencies(own: str, parts: list[Part]) -> Iterator[dict[str, Any]]:

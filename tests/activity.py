@@ -51,11 +51,18 @@ def commits() -> list[Commit]:
         rows = csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8"))
         found = [
             Commit(
-                row["repo"], row["commit_key"], row["author_time"], row["commit_time"], row["name_key"],
-                row["email_key"], row["is_bot"] == "1", int(row["files_changed"]), row["topic"],
+                row["repo"],
+                row["commit_key"],
+                row["author_time"],
+                row["commit_time"],
+                row["name_key"],
+                row["email_key"],
+                row["is_bot"] == "1",
+                int(row["files_changed"]),
+                row["topic"],
             )
             for row in rows
-        ]  # fmt: skip
+        ]
     return sorted(found, key=lambda commit: (commit.known_at, commit.key))
 
 

@@ -23,8 +23,12 @@ def tell(shop: Threadline, told: list[dict[str, Any]]) -> None:
     """Tell messages; all of them are accepted."""
     for start in range(0, len(told), CALL):
         decoded = segment.decode(
-            json.dumps({"batch": told[start : start + CALL]}).encode(), kind=None, source="cdnow", workspace="default",
-            received_at=shop.engine.clock(), fresh_key=lambda: pytest.fail("an order without a key"),
-        )  # fmt: skip
+            json.dumps({"batch": told[start : start + CALL]}).encode(),
+            kind=None,
+            source="cdnow",
+            workspace="default",
+            received_at=shop.engine.clock(),
+            fresh_key=lambda: pytest.fail("an order without a key"),
+        )
         receipts = shop.record(decoded.results)  # type: ignore[arg-type]
         assert {receipt.status for receipt in receipts} == {"accepted"}

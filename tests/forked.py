@@ -131,8 +131,12 @@ def _server() -> Path:
     environment = own | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.forked", str(folder / "socket")],
-        cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(_end, process)
     assert process.stdout is not None

@@ -11,9 +11,12 @@ import pytest
 SEED = Path(__file__).with_name("seed")
 """The seed of a run that is given none. A commit changes it; `make torture` draws others."""
 VARIABLES = (
-    "THREADLINE_TEST_SEED", "THREADLINE_TEST_PROFILE", "THREADLINE_TEST_BACKEND", "THREADLINE_TEST_CONFORMANCE",
+    "THREADLINE_TEST_SEED",
+    "THREADLINE_TEST_PROFILE",
+    "THREADLINE_TEST_BACKEND",
+    "THREADLINE_TEST_CONFORMANCE",
     "THREADLINE_TEST_CONFORMANCE_SCRIPTS",
-)  # fmt: skip
+)
 """What decides which examples a test draws and on which store."""
 TITLE = "to repeat"
 ON_ANOTHER_STORE = "tests.conformance.elsewhere"

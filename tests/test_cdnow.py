@@ -121,11 +121,13 @@ def test_every_thread_is_the_lines_of_its_customer(shop: Threadline, raw: dict[i
         page = shop.events.of(f"user_id:cdnow-{customer:04}", order="asc", limit=100)
         told = [
             Line(
-                customer, each.occurred_at[:10].replace("-", ""), each.properties["cds"],
+                customer,
+                each.occurred_at[:10].replace("-", ""),
+                each.properties["cds"],
                 Decimal(str(each.properties["total"])),
             )
             for each in page.events
-        ]  # fmt: skip
+        ]
         assert sorted(told) == sorted(lines)
         assert [each.day for each in told] == [line.day for line in lines]
         assert page.position == len(lines)

@@ -25,13 +25,17 @@ sys.stderr.write("complaint")
 sys.exit(7)
 """
 ENDS = {
-    "nothing": ("", 0), "exit(True)": ("import sys; sys.exit(True)", 1), "a message": ("raise SystemExit('no')", 1),
-    "a fault": ("1 / 0", 1), "its own kill": ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
+    "nothing": ("", 0),
+    "exit(True)": ("import sys; sys.exit(True)", 1),
+    "a message": ("raise SystemExit('no')", 1),
+    "a fault": ("1 / 0", 1),
+    "its own kill": ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
     "a late thread": (
-        "import threading, time; threading.Thread(target=lambda: time.sleep(0.2) or print('late')).start()", 0
+        "import threading, time; threading.Thread(target=lambda: time.sleep(0.2) or print('late')).start()",
+        0,
     ),
     "at exit": ("import atexit; atexit.register(print, 'last')", 0),
-}  # fmt: skip
+}
 WAITS = "import os, signal, sys; {}; print(os.getpid(), flush=True); signal.pause()"
 
 
@@ -42,9 +46,14 @@ def test_a_forked_process_is_given_what_a_started_one_is(tmp_path: Path) -> None
     try:
         for python in (sys.executable, forked.python()):
             done = subprocess.run(
-                [python, "-c", TOLD, "a b", "ü"], cwd=tmp_path, env=os.environ | {"GIVEN": "x", "TZ": "Asia/Tokyo"},
-                input="what is read", capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                [python, "-c", TOLD, "a b", "ü"],
+                cwd=tmp_path,
+                env=os.environ | {"GIVEN": "x", "TZ": "Asia/Tokyo"},
+                input="what is read",
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert (done.returncode, done.stderr) == (7, "complaint")
             told.append(json.loads(done.stdout))
     finally:

@@ -37,9 +37,11 @@ def run(folder: Path, *arguments: str) -> str:
     (folder / "test_some.py").write_text(FAILING)
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "THREADLINE_TEST_"))}
     environment = own | {
-        "THREADLINE_TEST_SEED": "7", "THREADLINE_TEST_PROFILE": "few", "PYTHONPATH": str(ROOT),
+        "THREADLINE_TEST_SEED": "7",
+        "THREADLINE_TEST_PROFILE": "few",
+        "PYTHONPATH": str(ROOT),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "examples"),
-    }  # fmt: skip
+    }
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder), *arguments, "."]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False

@@ -60,9 +60,10 @@ def steps() -> Iterator[Step]:
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
     yield Step("bit flips", ("tests/stores/test_bit_flips.py",), {"THREADLINE_TEST_FLIPS": "400"})
     yield Step(
-        "erasing", ("tests/stores/test_erasure_killed.py", "tests/stores/test_sqlite_remains.py"),
+        "erasing",
+        ("tests/stores/test_erasure_killed.py", "tests/stores/test_sqlite_remains.py"),
         {"THREADLINE_TEST_ERASURE_KILLS": "40", "THREADLINE_TEST_REMAINS": "60"},
-    )  # fmt: skip
+    )
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
     yield Step("floods", ("tests/surfaces/test_floods.py",), {"THREADLINE_TEST_FLOODS": "4"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
@@ -77,9 +78,10 @@ def steps() -> Iterator[Step]:
     exported = {f"THREADLINE_TEST_{name}_KILLS": "50" for name in ("CURATED", "ICEBERG", "LAKE", "SEARCH")}
     yield Step("exports while they are killed", ("-k", "killed", "tests/exports"), exported)
     yield Step(
-        "killed jobs", ("tests/surfaces/test_jobs.py", "tests/surfaces/test_export_killed.py"),
+        "killed jobs",
+        ("tests/surfaces/test_jobs.py", "tests/surfaces/test_export_killed.py"),
         {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS), "THREADLINE_TEST_EXPORT_KILLS": str(KILLS)},
-    )  # fmt: skip
+    )
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"
         yield Step("64,000 published people", (name,), {"THREADLINE_TEST_HILLSTROM": published})
@@ -90,9 +92,10 @@ def steps() -> Iterator[Step]:
     for backend in BACKENDS:
         if backend.name != MODEL:
             environment = {
-                "THREADLINE_TEST_PROFILE": "few", "THREADLINE_TEST_BACKEND": backend.name,
+                "THREADLINE_TEST_PROFILE": "few",
+                "THREADLINE_TEST_BACKEND": backend.name,
                 "THREADLINE_TEST_CONFORMANCE": "few",
-            }  # fmt: skip
+            }
             yield Step(backend.name, ("-p", ON_ANOTHER_STORE, "-m", "drawn", *left_out, *SUITES), environment)
 
 
@@ -101,17 +104,27 @@ def run(step: Step, seed: int) -> tuple[str, list[str]]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *step.arguments]
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "THREADLINE_TEST_"))}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as examples:
-        environment = own | step.environment | {
-            "THREADLINE_TEST_SEED": str(seed),
-            # Examples that failed under one seed are not tried again under the next: they would hide what it draws.
-            "HYPOTHESIS_STORAGE_DIRECTORY": examples,
-            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-        }  # fmt: skip
+        environment = (
+            own
+            | step.environment
+            | {
+                "THREADLINE_TEST_SEED": str(seed),
+                # Examples that failed under one seed are not tried again under the next: they would hide what it draws.
+                "HYPOTHESIS_STORAGE_DIRECTORY": examples,
+                "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            }
+        )
         try:
             done = subprocess.run(
-                command, cwd=ROOT, env=environment, text=True, timeout=STEP_SECONDS_MAX, check=False,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                command,
+                cwd=ROOT,
+                env=environment,
+                text=True,
+                timeout=STEP_SECONDS_MAX,
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
         except subprocess.TimeoutExpired:
             shown = [
                 f"{name}={quote(value)}" for name, value in environment.items() if name.startswith("THREADLINE_TEST_")

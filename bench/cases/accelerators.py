@@ -197,17 +197,25 @@ def _read(side: Threadline, user: str) -> bool:
 
 WORKS = (
     Work(
-        "write batches of 100", "µs", _writes,
+        "write batches of 100",
+        "µs",
+        _writes,
         (
-            "compiled folds", "compiled rules", "snapshot and tail", "deferred garbage collection",
-            "the recorder's people", "all bounded caches",
+            "compiled folds",
+            "compiled rules",
+            "snapshot and tail",
+            "deferred garbage collection",
+            "the recorder's people",
+            "all bounded caches",
         ),
     ),
     Work("write batches of 100, to disk", "KB", _bytes, ("index from a tail", "snapshot and tail")),
     Work(
-        "read features", "µs", _reads,
+        "read features",
+        "µs",
+        _reads,
         ("states packed until first use", "the readers' people", "recent events in memory"),
     ),
     Work("read features beside a busy writer, p95", "ms", _reads_beside_a_writer, ("reader priority",)),
     Work("write and read somebody with an event ahead of the clock", "µs", _reads_ahead, ("provisional states",)),
-)  # fmt: skip
+)

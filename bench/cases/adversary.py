@@ -57,9 +57,13 @@ def measure(stage: Stage) -> list[Row]:
 
 def _event(number: int, now: int) -> Event:
     return Event(
-        type="page", identifiers=(Identifier("user_id", "adversary"),), occurred_at=now - (number + 1) * HOUR,
-        key=f"adversary-{number}", properties={"title": "Home"}, context={"timezone": ZONES[number % 2]},
-    )  # fmt: skip
+        type="page",
+        identifiers=(Identifier("user_id", "adversary"),),
+        occurred_at=now - (number + 1) * HOUR,
+        key=f"adversary-{number}",
+        properties={"title": "Home"},
+        context={"timezone": ZONES[number % 2]},
+    )
 
 
 def _steps(path: Path) -> Iterator[Any]:
@@ -87,9 +91,12 @@ def _bystander(stage: Stage, name: str, tree: Tree, chosen: Sequence[str], **set
             goal = Goal("ratio", most=3.0) if name == OURS.name else None
             yield Row(
                 f"{name}: a bystander's event over HTTP beside one person, {attack}, p50",
-                quantile(beside.latencies_ms, 0.5), "ms", quantile(alone.latencies_ms, 0.5), goal,
+                quantile(beside.latencies_ms, 0.5),
+                "ms",
+                quantile(alone.latencies_ms, 0.5),
+                goal,
                 f"theirs: alone; slowest {max(beside.latencies_ms):,.0f} ms, alone {max(alone.latencies_ms):,.0f} ms",
-            )  # fmt: skip
+            )
 
 
 def _send(port: int, attack: str, name: str, seconds: float) -> Measured:

@@ -51,11 +51,19 @@ def measure(stage: Stage) -> list[Row]:
         Row("columns of the whole log, made for the first question", taken["columns"], "s", note="once for a store"),
         Row("a process's first question, columns made", taken["first"], "s"),
         Row("funnel of five steps", taken["funnel"], "s", goal=Goal("ours", most=1.0)),
-        Row("funnel of five steps, against DuckDB by hand", taken["funnel"], "s", theirs=taken["hand"],
-            goal=Goal("ratio", most=2.0), note=hand),
-        *(Row(name, taken[name], "s", note=", ".join(f"{key} {value}" for key, value in ASKED[name].items()))
-          for name in ASKED),
-    ]  # fmt: skip
+        Row(
+            "funnel of five steps, against DuckDB by hand",
+            taken["funnel"],
+            "s",
+            theirs=taken["hand"],
+            goal=Goal("ratio", most=2.0),
+            note=hand,
+        ),
+        *(
+            Row(name, taken[name], "s", note=", ".join(f"{key} {value}" for key, value in ASKED[name].items()))
+            for name in ASKED
+        ),
+    ]
 
 
 def _measure(path: Path) -> dict[str, float]:

@@ -61,13 +61,19 @@ def _people() -> Iterator[list[Event]]:
     now = time.time_ns() // 1_000
     for start in range(0, PEOPLE, BATCH):
         yield [
-            Event(type=type, identifiers=(Identifier("user_id", f"u{n}"),), occurred_at=now, key=f"{type}/{n}",
-                  properties=properties)
+            Event(
+                type=type,
+                identifiers=(Identifier("user_id", f"u{n}"),),
+                occurred_at=now,
+                key=f"{type}/{n}",
+                properties=properties,
+            )
             for n in range(start, start + BATCH)
             for type, properties in (
-                ("identify", {"plan": "pro", "email": f"u{n}@example.com"}), ("tag_added", {"tag": "news"})
+                ("identify", {"plan": "pro", "email": f"u{n}@example.com"}),
+                ("tag_added", {"tag": "news"}),
             )
-        ]  # fmt: skip
+        ]
 
 
 def _sent(engine: Any, id: str, audience: dict[str, Any]) -> dict[str, float]:

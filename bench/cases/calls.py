@@ -124,10 +124,13 @@ def _get(connection: http.client.HTTPConnection, address: str) -> None:
 
 def _post(connection: http.client.HTTPConnection, number: int) -> None:
     message: dict[str, Any] = {
-        "type": "track", "event": "purchase_completed", "messageId": f"order-{number}", "userId": "ada",
+        "type": "track",
+        "event": "purchase_completed",
+        "messageId": f"order-{number}",
+        "userId": "ada",
         "timestamp": f"2026-03-01T12:00:{number:02d}Z",
         "properties": {"order_id": f"order-{number}", "total": 80 + number, "currency": "EUR"},
-    }  # fmt: skip
+    }
     credential = b64encode(f"{WRITE_KEY}:".encode()).decode()
     headers = {"Authorization": f"Basic {credential}", "Content-Type": "application/json"}
     connection.request("POST", "/v1/batch", msgspec.json.encode({"batch": [message]}), headers)

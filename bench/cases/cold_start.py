@@ -31,9 +31,11 @@ print(json.dumps([imported - began, time.perf_counter() - began, time.process_ti
 def measure(stage: Stage) -> list[Row]:
     """Seconds to the first recorded event on a store in memory; bytecode is there, as in a package."""
     environment = OURS.environment() | {
-        "PYTHONPYCACHEPREFIX": str(stage.folder / "bytecode"), "THREADLINE_STORE": "memory:",
-        "THREADLINE_WRITE_KEYS": "benchmark", "THREADLINE_ACCESS_LOG": "false",
-    }  # fmt: skip
+        "PYTHONPYCACHEPREFIX": str(stage.folder / "bytecode"),
+        "THREADLINE_STORE": "memory:",
+        "THREADLINE_WRITE_KEYS": "benchmark",
+        "THREADLINE_ACCESS_LOG": "false",
+    }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []
     for _ in range(STARTS + 1):

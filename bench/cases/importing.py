@@ -25,9 +25,17 @@ TYPES = ("product_viewed", "purchase_completed", "purchase_abandoned", "purchase
 """A shop's export: one file with views and orders of people it knows by user id."""
 NUMBERS, JSON = ("price", "total", "position"), ("products",)
 TEXTS = (
-    "product_id", "name", "category", "currency", "order_id", "payment_method", "product_name", "plan", "step",
+    "product_id",
+    "name",
+    "category",
+    "currency",
+    "order_id",
+    "payment_method",
+    "product_name",
+    "plan",
+    "step",
     "reason",
-)  # fmt: skip
+)
 BATCH = BATCH_ROWS
 """Events of one call to the engine, as the import makes them."""
 ROWS_A_SECOND = 10_000
@@ -59,9 +67,12 @@ def _by_command(world: World, folder: Path, count: int) -> Iterator[Any]:
     properties |= {name: {"column": name, "number": True} for name in NUMBERS}
     properties |= {name: {"column": name, "json": True} for name in JSON}
     declared = {
-        "type": {"column": "event"}, "time": {"column": "at", "format": "unix_us"}, "user_id": "user", "key": ["key"],
+        "type": {"column": "event"},
+        "time": {"column": "at", "format": "unix_us"},
+        "user_id": "user",
+        "key": ["key"],
         "properties": properties,
-    }  # fmt: skip
+    }
     mapping.write_text(json.dumps(declared))  # JSON is YAML
     events = _events(world)
     files = [_write(folder / f"export-{number}.csv", islice(events, count)) for number in range(ROUNDS)]
@@ -104,10 +115,17 @@ def _events(world: World) -> Iterator[Event]:
         user = event.identifiers[0]
         if event.type in TYPES and user.kind == "user_id":
             yield Event(
-                type=event.type, identifiers=(user,), occurred_at=event.occurred_at, key=event.key, source="import",
-                source_type="external", properties=event.properties, received_at=time.time_ns() // 1_000,
-                sent_time=event.occurred_at, historical=True,
-            )  # fmt: skip
+                type=event.type,
+                identifiers=(user,),
+                occurred_at=event.occurred_at,
+                key=event.key,
+                source="import",
+                source_type="external",
+                properties=event.properties,
+                received_at=time.time_ns() // 1_000,
+                sent_time=event.occurred_at,
+                historical=True,
+            )
 
 
 def _write(path: Path, events: Iterator[Event]) -> Path:

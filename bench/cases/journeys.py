@@ -63,12 +63,17 @@ def _measure(folder: Path) -> dict[str, float]:
     for start in range(0, PEOPLE, BATCH):
         engine.recorder.record(
             [
-                Event(type=type, identifiers=(Identifier("user_id", f"u{n}"),), occurred_at=now[0], key=f"{type}/{n}",
-                      properties={"plan": "pro", "email": f"u{n}@example.com"})
+                Event(
+                    type=type,
+                    identifiers=(Identifier("user_id", f"u{n}"),),
+                    occurred_at=now[0],
+                    key=f"{type}/{n}",
+                    properties={"plan": "pro", "email": f"u{n}@example.com"},
+                )
                 for n in range(start, start + BATCH)
                 for type in ("identify", "signed_up")
             ]
-        )  # fmt: skip
+        )
     found = {"idle": float(_work(engine, "idle"))}
     for name, later in (("advance", HOUR), ("mail", DAY)):
         now[0] += later + 1

@@ -42,13 +42,30 @@ def measure(stage: Stage) -> list[Row]:
     compacted = done.events / (done.cpu_seconds + done.compacting_cpu_seconds)
     note = f"{done.events:,} events, {done.seconds:.1f} s with the waits for the disk; and compacted {compacted:,.0f}"
     return [
-        Row("log into the lake, one core", rate, "events/s", goal=Goal("ours", least=50_000),
-            aim=Goal("ours", least=100_000), note=note),
-        Row("lake, an event", done.bytes / done.events, "bytes", goal=Goal("ours", most=120), aim=Goal("ours", most=90),
-            note=f"{done.compacted_bytes / done.events:.0f} bytes after compaction; identities are part of it"),
-        Row("memory of a sync of everything", done.rss_bytes / part.rss_bytes, "×", goal=Goal("ours", most=1.25),
-            note=f"{done.rss_bytes / 1e6:,.0f} MB, against {part.rss_bytes / 1e6:,.0f} MB for {part.events:,} events"),
-    ]  # fmt: skip
+        Row(
+            "log into the lake, one core",
+            rate,
+            "events/s",
+            goal=Goal("ours", least=50_000),
+            aim=Goal("ours", least=100_000),
+            note=note,
+        ),
+        Row(
+            "lake, an event",
+            done.bytes / done.events,
+            "bytes",
+            goal=Goal("ours", most=120),
+            aim=Goal("ours", most=90),
+            note=f"{done.compacted_bytes / done.events:.0f} bytes after compaction; identities are part of it",
+        ),
+        Row(
+            "memory of a sync of everything",
+            done.rss_bytes / part.rss_bytes,
+            "×",
+            goal=Goal("ours", most=1.25),
+            note=f"{done.rss_bytes / 1e6:,.0f} MB, against {part.rss_bytes / 1e6:,.0f} MB for {part.events:,} events",
+        ),
+    ]
 
 
 def _synced(path: Path, limit: int) -> Done:

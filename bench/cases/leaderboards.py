@@ -78,11 +78,13 @@ def _told(source: random.Random, people: Any, key: str) -> Iterator[list[Event]]
     now = time.time_ns() // 1_000
     events = [
         Event(
-            type=source.choice(("tool_used", "result_shared")), occurred_at=now, key=f"{key}/{number}",
+            type=source.choice(("tool_used", "result_shared")),
+            occurred_at=now,
+            key=f"{key}/{number}",
             identifiers=(Identifier("user_id", f"user-{number}"),),
         )
         for number in people
-    ]  # fmt: skip
+    ]
     for start in range(0, len(events), BATCH):
         yield events[start : start + BATCH]
 

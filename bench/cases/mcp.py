@@ -66,10 +66,12 @@ def _events() -> Iterator[list[Event]]:
             Event(
                 type="purchase_completed",
                 identifiers=(Identifier("user_id", f"u{user}"), Identifier("email", f"u{user}@example.com")),
-                occurred_at=1_700_000_000_000_000 + number, key=str(number), source="bench",
+                occurred_at=1_700_000_000_000_000 + number,
+                key=str(number),
+                source="bench",
                 properties={"total": number % 90, "currency": "EUR"},
             )
-        )  # fmt: skip
+        )
         if len(batch) == BATCH:
             yield batch
             batch = []

@@ -113,9 +113,11 @@ def _send(client: Any, url: str, start: int, count: int, size: int) -> None:
 def _body(number: int, size: int) -> str:
     events = [
         {
-            "type": "purchase_completed", "identifiers": {"user_id": f"u{(number * size + place) % 2_000}"},
-            "key": f"{size}-{number}-{place}", "properties": {"total": 29.33, "currency": "EUR"},
+            "type": "purchase_completed",
+            "identifiers": {"user_id": f"u{(number * size + place) % 2_000}"},
+            "key": f"{size}-{number}-{place}",
+            "properties": {"total": 29.33, "currency": "EUR"},
         }
         for place in range(size)
-    ]  # fmt: skip
+    ]
     return json.dumps({"events": events})

@@ -48,10 +48,14 @@ def _measure(seed: int, seconds: float) -> list[Row]:
     rows = []
     cases: list[tuple[str, Run, float | None, str]] = [
         ("matched rules traced and hashed", lambda e: _hashed(decide(matched, e, _Nobody())), 5.0, ""),
-        ("every rule traced and hashed", lambda e: _hashed(decide(every, e, _Nobody())), 1.0,
-         "trace as canonical JSON, which is what is hashed; theirs traces the rows that match, without a hash"),
+        (
+            "every rule traced and hashed",
+            lambda e: _hashed(decide(every, e, _Nobody())),
+            1.0,
+            "trace as canonical JSON, which is what is hashed; theirs traces the rows that match, without a hash",
+        ),
         ("which rules match, no trace", lambda e: decide(alone, e, _Nobody()), None, "theirs as above"),
-    ]  # fmt: skip
+    ]
     for name, run, least, note in cases:
         ours, other = _turns(events, run, theirs, seconds)
         goal = None if least is None else Goal("ratio", least=least)
@@ -61,9 +65,11 @@ def _measure(seed: int, seconds: float) -> list[Row]:
     rows.append(
         Row(
             f"one event against {MANY:,} rules of which {APPLYING} apply, traced and hashed, p50",
-            quantile(latencies, 0.5), "ms", goal=Goal("ours", most=0.5),
+            quantile(latencies, 0.5),
+            "ms",
+            goal=Goal("ours", most=0.5),
         )
-    )  # fmt: skip
+    )
     rows.append(Row("the same, p99", quantile(latencies, 0.99), "ms"))
     return rows
 

@@ -45,9 +45,12 @@ mail:
 journeys: {welcome: {trigger: {event: signed_up_again}, steps: [{send: hello}, {wait: 2d}, {send: hello}]}}
 """
 OF_ONE = {
-    "person": "/people/user_id:user-000007", "journey": "/journeys/welcome", "rule": "/rules/large",
-    "feature": "/features/monetary_total", "template": "/templates/hello",
-}  # fmt: skip
+    "person": "/people/user_id:user-000007",
+    "journey": "/journeys/welcome",
+    "rule": "/rules/large",
+    "feature": "/features/monetary_total",
+    "template": "/templates/hello",
+}
 """Screens that are about one thing, with one that there is. The person is among the most active."""
 TABS = ("memory", "features", "activity", "segments", "reach", "decisions", "identity", "privacy")
 ANALYSES = frozenset({"numbers", "preview", "sizes", "spread", "top", "journey way"})
@@ -191,8 +194,12 @@ def _behind(port: int, cookie: str) -> Iterator[float]:
     headers = {"authorization": f"Bearer {READ_TOKEN}", "content-type": "application/json"}
     time.sleep(1)
     for number in range(TOLD):
-        event = {"type": "looked_for", "key": f"{time.time_ns()}", "identifiers": {"user_id": "watched"},
-                 "properties": {"number": f"no-{number}-"}}  # fmt: skip
+        event = {
+            "type": "looked_for",
+            "key": f"{time.time_ns()}",
+            "identifiers": {"user_id": "watched"},
+            "properties": {"number": f"no-{number}-"},
+        }
         writer.request("POST", "/v1/events", json.dumps({"events": [event]}), headers)
         answer = writer.getresponse()
         answer.read()

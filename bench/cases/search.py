@@ -59,12 +59,18 @@ def _events(count: int, seed: int) -> Iterator[Recorded]:
         text = chance.choices(words, cum_weights=weights, k=12)
         person = Identifier("user_id", f"user{int(chance.paretovariate(0.7)) % 50_000}")
         event = Event(
-            type=chance.choice(TYPES), identifiers=(person,), occurred_at=at, key=str(number),
+            type=chance.choice(TYPES),
+            identifiers=(person,),
+            occurred_at=at,
+            key=str(number),
             properties={
-                "title": " ".join(text[:5]), "url": f"https://www.shop.example/{text[5]}/{text[6]}",
-                "note": " ".join(text[7:]), "total": chance.randrange(100_000), "currency": "EUR",
+                "title": " ".join(text[:5]),
+                "url": f"https://www.shop.example/{text[5]}/{text[6]}",
+                "note": " ".join(text[7:]),
+                "total": chance.randrange(100_000),
+                "currency": "EUR",
             },
-        )  # fmt: skip
+        )
         yield Recorded(
             event, event_id("default", "direct", str(number)), thread_id("default", person), number + 1, at, ""
         )

@@ -44,14 +44,22 @@ def measure(stage: Stage) -> list[Row]:
     return [
         Row("disk per event", on_disk, "bytes", note=f"an event comes as {sum(sample) / SAMPLE:.0f} bytes of JSON"),
         compared(
-            f"written to disk for an event, batches of {BATCH}", written, "KB", Goal("ours", most=8),
-            Goal("ours", most=5), f"{count:,} events, with what checkpoints write",
+            f"written to disk for an event, batches of {BATCH}",
+            written,
+            "KB",
+            Goal("ours", most=8),
+            Goal("ours", most=5),
+            f"{count:,} events, with what checkpoints write",
         ),
         compared(
-            "server after load on the full file, memory", memory, "MB", Goal("ours", most=350), Goal("ours", most=250),
+            "server after load on the full file, memory",
+            memory,
+            "MB",
+            Goal("ours", most=350),
+            Goal("ours", most=250),
             f"{history:,} events before it, batches of {BATCH}; the file has grown by {grown / 1e6:,.0f} MB since",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _kilobytes_written(path: Path, world: World, start: int, count: int) -> float:

@@ -32,9 +32,12 @@ def measure(stage: Stage) -> list[Row]:
         return rows
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     ran = subprocess.run(
-        [PYTHON, str(JOBS), str(folder)], capture_output=True, text=True, check=True,
+        [PYTHON, str(JOBS), str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"},
-    )  # fmt: skip
+    )
     found = json.loads(ran.stdout.splitlines()[-1])
     note = f"{events:,} events, {found['people']:,} people, {found['cores']} cores; best of {found['rounds']}, warm; "
     note += f"by hand with a group for each person {found['each']:.1f} s, with as many as ours {found['grouped']:.1f} s"

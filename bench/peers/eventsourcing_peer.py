@@ -62,9 +62,14 @@ class Person(Aggregate):
         self.keys[key] = None
         named = tuple([Identifier(*pair) for pair in identifiers])
         told = Event(
-            type=kind, identifiers=named, occurred_at=occurred_at, key=key, properties=properties, context=context,
+            type=kind,
+            identifiers=named,
+            occurred_at=occurred_at,
+            key=key,
+            properties=properties,
+            context=context,
             received_at=received_at,
-        )  # fmt: skip
+        )
         recorded = Recorded(told, key, "", len(self.keys), received_at)
         for index, fold in CATALOGUE.plan(kind).steps:
             state = fold(self.states[index], recorded)
@@ -156,8 +161,10 @@ class EventsourcingCached:
 
     def __init__(self, path: Path) -> None:
         unbounded = {
-            "AGGREGATE_CACHE_MAXSIZE": "0", "AGGREGATE_CACHE_FASTFORWARD": "n", "DEEPCOPY_FROM_AGGREGATE_CACHE": "n"
-        }  # fmt: skip
+            "AGGREGATE_CACHE_MAXSIZE": "0",
+            "AGGREGATE_CACHE_FASTFORWARD": "n",
+            "DEEPCOPY_FROM_AGGREGATE_CACHE": "n",
+        }
         self._people = _People(env={**_environment(path), **unbounded})
         self._tune(SYNCED_PRAGMAS)
 

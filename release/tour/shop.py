@@ -23,9 +23,13 @@ NAMES = (
     *("Pia", "Quin", "Rosa", "Sam", "Tom", "Uma", "Vera", "Wim", "Xenia", "Yara", "Zoe"),
 )
 RECORDS = (
-    ("Nina Simone", "jazz"), ("Can", "krautrock"), ("Björk", "pop"), ("Fela Kuti", "afrobeat"),
-    ("Arvo Pärt", "classical"), ("Stereolab", "pop"),
-)  # fmt: skip
+    ("Nina Simone", "jazz"),
+    ("Can", "krautrock"),
+    ("Björk", "pop"),
+    ("Fela Kuti", "afrobeat"),
+    ("Arvo Pärt", "classical"),
+    ("Stereolab", "pop"),
+)
 FEEDBACK = (("mail_delivered", 0.97), ("mail_opened", 0.45), ("mail_clicked", 0.3))
 """What becomes of a mail, and of how many of those before it."""
 LINK = "https://music.example/new"
@@ -49,23 +53,34 @@ class Shop:
         """An event of a member, or of what Threadline's own sources say of one."""
         self.number += 1
         return Event(
-            type=type, identifiers=(Identifier("user_id", who),), occurred_at=at, key=f"{self.number}",
-            source=source, source_type="direct" if source == "shop" else "internal", properties=properties,
-        )  # fmt: skip
+            type=type,
+            identifiers=(Identifier("user_id", who),),
+            occurred_at=at,
+            key=f"{self.number}",
+            source=source,
+            source_type="direct" if source == "shop" else "internal",
+            properties=properties,
+        )
 
     def history(self) -> None:
         """Eighteen months of orders. The file knows days only; an hour makes each one that somebody can have lived."""
-        moved = self.now // DAY * DAY - parse_time(f"{AFTERWARDS.isoformat()}T00:00:00Z")
+        moved = (self.now // DAY - 1) * DAY - parse_time(f"{AFTERWARDS.isoformat()}T00:00:00Z")
+
+        def seconds(number: int) -> int:
+            return number * 7_919 % 50_000 + 25_200
+
         events = [
             Event(
-                type="purchase_completed", identifiers=(Identifier("user_id", f"cdnow-{order.customer}"),),
-                occurred_at=parse_time(f"{order.day.isoformat()}T00:00:00Z") + moved
-                + (order.number * 7_919 % 50_000 + 25_200) * SECOND - DAY,
-                key=f"order-{order.number}", source="cdnow", historical=True,
+                type="purchase_completed",
+                identifiers=(Identifier("user_id", f"cdnow-{order.customer}"),),
+                occurred_at=parse_time(f"{order.day.isoformat()}T00:00:00Z") + moved + seconds(order.number) * SECOND,
+                key=f"order-{order.number}",
+                source="cdnow",
+                historical=True,
                 properties={"total": order.dollars, "currency": CURRENCY, "cds": order.cds},
             )
             for order in orders()
-        ]  # fmt: skip
+        ]
         for start in range(0, len(events), CALL):
             self.engine.recorder.record(events[start : start + CALL])
 
@@ -148,7 +163,9 @@ def fill(store: Path, now: int) -> None:
     shop.now = now
     shop.work()
     shop.api.what_if.run(
-        rule="large-order", content={"conditions": {"field": "event.properties.total", "greater_than": 80}},
-        save=True, note="Large from 80 dollars on?",
-    )  # fmt: skip
+        rule="large-order",
+        content={"conditions": {"field": "event.properties.total", "greater_than": 80}},
+        save=True,
+        note="Large from 80 dollars on?",
+    )
     shop.engine.close()

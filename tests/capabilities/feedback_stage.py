@@ -82,9 +82,12 @@ class Stage:
         """Have a mail sent, and answer with its id."""
         self._keys += 1
         event = Event(
-            type="mail_me", identifiers=(Identifier("user_id", who),), occurred_at=self.now, key=f"mail-{self._keys}",
+            type="mail_me",
+            identifiers=(Identifier("user_id", who),),
+            occurred_at=self.now,
+            key=f"mail-{self._keys}",
             properties={"address": address, "template": "welcome", **about},
-        )  # fmt: skip
+        )
         receipt = self.engine.recorder.record([event])[0]
         assert receipt.status == "accepted"
         dispatcher = Dispatcher(self.engine, {"test_mail": _Sender()}, "test")
@@ -117,9 +120,13 @@ class Stage:
         return operation.run(Context(self.engine, "default", self.engine.now(), "test"), operation.params(**params))
 
     def request(
-        self, route: str, path: dict[str, str], headers: dict[str, str] | None = None, body: bytes = b"",
+        self,
+        route: str,
+        path: dict[str, str],
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
         method: str = "GET",
-    ) -> PublicAnswer:  # fmt: skip
+    ) -> PublicAnswer:
         """The answer of a public route."""
         found = next(each for each in self.engine.catalogue.public_routes if each.name == route)
         asked = PublicRequest(path, {}, headers or {}, body, self.engine.now(), method)

@@ -92,9 +92,13 @@ class MailStage:
         """Record one event of somebody."""
         self._keys += 1
         event = Event(
-            type=type, identifiers=(Identifier("user_id", who),), occurred_at=self.now, key=f"key-{self._keys}",
-            properties=properties, source_type=source_type,
-        )  # fmt: skip
+            type=type,
+            identifiers=(Identifier("user_id", who),),
+            occurred_at=self.now,
+            key=f"key-{self._keys}",
+            properties=properties,
+            source_type=source_type,
+        )
         [receipt] = self.engine.recorder.record([event])
         return receipt
 

@@ -20,14 +20,15 @@ from threadline.surfaces.operation_calls import call
 
 NOW = parse_time("2026-03-02T08:00:00Z")
 READS = frozenset({"get", "query", "ranges", "scan", "find", "seen", "spans", "histories", "feed"})
-DEFINITIONS = Definitions([("threadline.yaml", """
+DECLARED = """
 mail:
   provider: {url: 'inbox:', at_once: 16}
   senders: {shop: {from: shop@shop.example}}
   templates: {hello: {subject: Hello, text: Hello}, sale: {subject: Sale, text: Sale}}
 journeys:
   welcome: {trigger: {event: signed_up}, steps: [{send: hello}, {wait: 3d}, {send: sale}]}
-""")])  # fmt: skip
+"""
+DEFINITIONS = Definitions([("threadline.yaml", DECLARED)])
 CATALOGUE = Catalogue(discover(definitions=DEFINITIONS), rules(), DEFINITIONS)
 FEW, MANY = 3, 60
 ADA = {"id": "user_id:p0"}
@@ -108,8 +109,10 @@ def store_of(people: int) -> Any:
     for n in range(people):
         who = (Identifier("user_id", f"p{n}"),)
         for type, properties in (
-            ("identify", {"email": f"p{n}@example.com"}), ("tag_added", {"tag": "news"}), ("signed_up", {}),
-        ):  # fmt: skip
+            ("identify", {"email": f"p{n}@example.com"}),
+            ("tag_added", {"tag": "news"}),
+            ("signed_up", {}),
+        ):
             key = f"{type}-{n}"
             events.append(Event(type=type, identifiers=who, occurred_at=NOW, key=key, properties=properties))
     engine.recorder.record(events)

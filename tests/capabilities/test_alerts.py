@@ -118,10 +118,17 @@ def test_who_dismissed_sees_it_again_only_if_a_version_says_so(asked: Asked) -> 
 def test_a_dismissal_that_somebody_sends_as_an_event_does_not_count(asked: Asked) -> None:
     write(asked, "sale")
     asked.ask(
-        "record", source="web",
-        events=[{"type": "alert_dismissed", "key": "k", "identifiers": {"user_id": "ada"},
-                 "properties": {"alert": "sale", "version": 9}}],
-    )  # fmt: skip
+        "record",
+        source="web",
+        events=[
+            {
+                "type": "alert_dismissed",
+                "key": "k",
+                "identifiers": {"user_id": "ada"},
+                "properties": {"alert": "sale", "version": 9},
+            }
+        ],
+    )
     assert shown(asked) == ["sale"]
 
 
@@ -173,7 +180,7 @@ def test_withdrawing_ends_it_and_writing_it_again_continues_its_versions(asked: 
         ({"severity": "fatal"}, InvalidValue, "severity"),
         ({"expected": 3}, Conflict, "is 0, not 3"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_and_nothing_is_written(
     asked: Asked, content: dict[str, Any], error: type[Exception], words: str
 ) -> None:
@@ -341,9 +348,13 @@ def test_what_is_shown_is_what_a_reckoner_says_and_stays_so_in_the_past(seed: in
             content = {"start": start, "stop": stop, "tagged": tagged}
             again = random.random() < 0.3
             write(
-                asked, id, start=format_time(start), stop=format_time(stop), tags=["vip"] if tagged else [],
+                asked,
+                id,
+                start=format_time(start),
+                stop=format_time(stop),
+                tags=["vip"] if tagged else [],
                 shown_again=again,
-            )  # fmt: skip
+            )
             if reckoner.newest(id) != content or again:
                 reckoner.written.append((id, content, again))
         elif act == "withdraw" and reckoner.newest(id) is not None:

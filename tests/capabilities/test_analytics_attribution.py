@@ -49,12 +49,16 @@ def asked(events: Lived, **params: object) -> Attribution:
         engine.recorder.record(
             [
                 Event(
-                    type=t, identifiers=(Identifier("user_id", who),), occurred_at=at, key=str(n), source="shop",
+                    type=t,
+                    identifiers=(Identifier("user_id", who),),
+                    occurred_at=at,
+                    key=str(n),
+                    source="shop",
                     properties={"total": value} | ({"via": channel} if channel else {}),
                 )
                 for n, (who, at, t, channel, value) in enumerate(events)
             ]
-        )  # fmt: skip
+        )
         stated = AttributionParams(event="bought", channel="via", half_life="3d", **params)  # type: ignore[arg-type]
         result: Attribution = ATTRIBUTION.run(Context(engine, "default", NOW), stated)
         return result
@@ -154,13 +158,16 @@ def test_the_same_question_has_the_same_answer_bit_for_bit() -> None:
     engine.recorder.record(
         [
             Event(
-                type=random.choice(["came", "came", "bought"]), identifiers=(Identifier("user_id", f"p{number % 60}"),),
-                occurred_at=START + random.randrange(90) * DAY, key=str(number), source="shop",
+                type=random.choice(["came", "came", "bought"]),
+                identifiers=(Identifier("user_id", f"p{number % 60}"),),
+                occurred_at=START + random.randrange(90) * DAY,
+                key=str(number),
+                source="shop",
                 properties={"total": random.random(), "via": random.choice(["ads", "mail", "search"])},
             )
             for number in range(1_000)
         ]
-    )  # fmt: skip
+    )
     params = AttributionParams(event="bought", channel="via", value="total")
     context = Context(engine, "default", NOW)
     first: Attribution = ATTRIBUTION.run(context, params)
@@ -177,9 +184,11 @@ def test_channels_beyond_the_most_frequent_are_one_row_and_no_credit_is_lost() -
 
 def test_a_channel_that_only_lost_ways_have_is_credited_for_where_it_leads() -> None:
     events: Lived = [
-        ("ada", START, "came", "mail", 1), ("ada", START + 1, "bought", "", 5),
-        ("bob", START, "came", "ads", 1), ("bob", START + 1, "came", "mail", 1),
-    ]  # fmt: skip
+        ("ada", START, "came", "mail", 1),
+        ("ada", START + 1, "bought", "", 5),
+        ("bob", START, "came", "ads", 1),
+        ("bob", START + 1, "came", "mail", 1),
+    ]
     rows = {row.channel: row for row in asked(events).rows}
     # Half of all ways begin with ads and come to mail, of which half convert: a half of the conversions goes with ads.
     assert (rows["ads"].touches, rows["ads"].linear) == (0, 0)
@@ -195,12 +204,16 @@ def test_values_that_are_no_finite_numbers_count_as_0() -> None:
         engine.recorder.record(
             [
                 Event(
-                    type=type_, identifiers=(Identifier("user_id", f"p{number}"),), occurred_at=START + at,
-                    key=f"{number}{type_}", source="shop", properties={"via": "ads", "total": total},
+                    type=type_,
+                    identifiers=(Identifier("user_id", f"p{number}"),),
+                    occurred_at=START + at,
+                    key=f"{number}{type_}",
+                    source="shop",
+                    properties={"via": "ads", "total": total},
                 )
                 for at, type_ in enumerate(("came", "bought"))
             ]
-        )  # fmt: skip
+        )
     params = AttributionParams(event="bought", channel="via", value="total", touches="came")
     result: Attribution = ATTRIBUTION.run(Context(engine, "default", NOW), params)
     engine.close()

@@ -37,13 +37,18 @@ def shop(tmp_path: Path, seed: int) -> Iterator[threadline.Threadline]:
     with threadline.open("memory:", definitions=tmp_path, clock=lambda: START + 100 * DAY) as made:
         events = [
             {
-                "type": random.choice(["purchase_completed", "page"]), "identifiers": {"user_id": f"u{number % 60}"},
-                "key": str(number), "occurred_at": format_time(START + random.randrange(40 * DAY)),
-                "properties": {"total": random.randrange(1, 20_000) / 100, "currency": "EUR",
-                               "plan": random.choice(["free", "pro", "team", "old"])},
+                "type": random.choice(["purchase_completed", "page"]),
+                "identifiers": {"user_id": f"u{number % 60}"},
+                "key": str(number),
+                "occurred_at": format_time(START + random.randrange(40 * DAY)),
+                "properties": {
+                    "total": random.randrange(1, 20_000) / 100,
+                    "currency": "EUR",
+                    "plan": random.choice(["free", "pro", "team", "old"]),
+                },
             }
             for number in range(400)
-        ]  # fmt: skip
+        ]
         made.record(events)
         yield made
 
@@ -80,8 +85,9 @@ def test_bins_and_quantiles_are_of_the_values_that_are_served(shop: threadline.T
         assert row.people == sum(row.low <= each < row.high for each in numbers)
     chart = distribution_picture(answer)
     assert (chart.kind, [point.y for point in chart.series[0].points]) == (
-        "histogram", [row.people for row in answer.rows],
-    )  # fmt: skip
+        "histogram",
+        [row.people for row in answer.rows],
+    )
 
 
 def test_drift_from_an_earlier_instant_is_the_index_over_tenths_of_that_instant(shop: threadline.Threadline) -> None:
@@ -149,11 +155,14 @@ def test_each_value_lies_within_the_edges_of_its_bin(values: list[float]) -> Non
             shop.record(
                 [
                     {
-                        "type": "sentiment_detected", "identifiers": {"user_id": f"u{number}"}, "key": str(number),
-                        "occurred_at": "2026-01-01", "properties": {"score": value},
+                        "type": "sentiment_detected",
+                        "identifiers": {"user_id": f"u{number}"},
+                        "key": str(number),
+                        "occurred_at": "2026-01-01",
+                        "properties": {"score": value},
                     }
                 ]
-            )  # fmt: skip
+            )
         answer = shop.analytics.distribution(feature="sentiment_avg_30d")
         edges = [(row.low, row.high) for row in answer.rows]
         assert sum(row.people for row in answer.rows) == len(values)
@@ -197,11 +206,14 @@ def test_a_break_down_by_a_feature_that_has_no_value_any_more_is_not_by_its_last
         shop.record(
             [
                 {
-                    "type": type, "identifiers": {"user_id": "ada"}, "key": type, "occurred_at": at,
+                    "type": type,
+                    "identifiers": {"user_id": "ada"},
+                    "key": type,
+                    "occurred_at": at,
                     "properties": {"score": 0.5},
                 }
                 for type, at in (("sentiment_detected", "2026-01-01"), ("page", "2026-03-01"))
             ]
-        )  # fmt: skip
+        )
         trend = shop.analytics.trend(event="page", by="features.sentiment_avg_30d")
         assert [(row.period, row.value) for row in trend.rows] == [("2026-03-01", "")]

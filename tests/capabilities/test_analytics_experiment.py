@@ -62,12 +62,15 @@ def recorded(events: Lived) -> threadline.Threadline:
     shop.record(
         [
             {
-                "type": type, "identifiers": {"user_id": person}, "key": str(number), "occurred_at": format_time(at),
+                "type": type,
+                "identifiers": {"user_id": person},
+                "key": str(number),
+                "occurred_at": format_time(at),
                 "properties": {"total": value} | ({"variant": arm} if arm else {}),
             }
             for number, (person, at, type, arm, value) in enumerate(events)
         ]
-    )  # fmt: skip
+    )
     return shop
 
 
@@ -210,14 +213,16 @@ def test_a_journey_is_compared_with_its_holdout_and_its_variants(tmp_path: Path)
         whole = shop.analytics.experiment(journey="welcome", metric="bought")
         parts = shop.analytics.experiment(journey="welcome", step="greet", metric="bought")
         held_out = {
-            shop.person(each).id for each in names
+            shop.person(each).id
+            for each in names
             if shop.events.of(each, type="journey_entered").events[0].properties.get("holdout")
-        }  # fmt: skip
+        }
         with pytest.raises(NotFound):
             shop.analytics.experiment(journey="no_such")
     assert [(row.arm, row.people) for row in whole.rows] == [
-        ("holdout", len(held_out)), ("journey", 300 - len(held_out)),
-    ]  # fmt: skip
+        ("holdout", len(held_out)),
+        ("journey", 300 - len(held_out)),
+    ]
     assert sum(row.conversions for row in whole.rows) == 100
     assert whole.ratio.expected == pytest.approx({"holdout": 0.3, "journey": 0.7})
     assert not whole.ratio.mismatch

@@ -20,9 +20,13 @@ from threadline.surfaces.operation_calls import call
 NOW = parse_time("2026-03-02T08:00:00Z")
 BELIEVED_FROM = BELIEVED_FROM_SECONDS * SECOND
 GIVEN = {
-    "event": "bought", "steps": ["viewed", "bought"], "feature": "monetary_total", "start_at": "viewed",
-    "first": "viewed", "metric": "bought",
-}  # fmt: skip
+    "event": "bought",
+    "steps": ["viewed", "bought"],
+    "feature": "monetary_total",
+    "start_at": "viewed",
+    "first": "viewed",
+    "metric": "bought",
+}
 OF_SOMETHING = {"analytics_experiment", "analytics_journey"}
 """They ask about a broadcast or a journey, whose events are Threadline's own."""
 OF_WEEKS_OF_BUYING = {"analytics_lifetime"}
@@ -31,9 +35,14 @@ OF_WEEKS_OF_BUYING = {"analytics_lifetime"}
 
 def event(who: str, type: str, at: int, **fields: Any) -> Event:
     return Event(
-        type=type, identifiers=(Identifier("user_id", who),), occurred_at=at, key=f"{who}/{type}/{at}", source="shop",
-        source_type="external", **fields,
-    )  # fmt: skip
+        type=type,
+        identifiers=(Identifier("user_id", who),),
+        occurred_at=at,
+        key=f"{who}/{type}/{at}",
+        source="shop",
+        source_type="external",
+        **fields,
+    )
 
 
 def opened(*events: Event) -> Engine:

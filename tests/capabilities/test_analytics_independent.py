@@ -49,10 +49,15 @@ def shop_orders() -> list[Row]:
     """Orders of one to three CDs, of more, and large ones; the channel is how many CDs."""
     kinds = ("small", "middle", "large")
     return [
-        (order.customer, parse_time(f"{order.day}T00:00:00Z"), kinds[(order.dollars > 20) + (order.dollars > 50)],
-         str(order.cds), order.dollars)
+        (
+            order.customer,
+            parse_time(f"{order.day}T00:00:00Z"),
+            kinds[(order.dollars > 20) + (order.dollars > 50)],
+            str(order.cds),
+            order.dollars,
+        )
         for order in orders()
-    ]  # fmt: skip
+    ]
 
 
 def authored() -> list[Row]:
@@ -120,11 +125,15 @@ def asked(request: pytest.FixtureRequest) -> Iterator[Asked]:
     with threadline.open("memory:", clock=lambda: now) as shop:
         events = [
             Event(
-                type="did", identifiers=(Identifier("user_id", person),), occurred_at=at, key=str(n), source="history",
+                type="did",
+                identifiers=(Identifier("user_id", person),),
+                occurred_at=at,
+                key=str(n),
+                source="history",
                 properties={"kind": kind, "channel": channel, "worth": worth},
             )
             for n, (person, at, kind, channel, worth) in enumerate(history.rows)
-        ]  # fmt: skip
+        ]
         for start in range(0, len(events), 1_000):
             assert {each.status for each in shop.record(events[start : start + 1_000])} == {"accepted"}
         yield Asked(shop, history, raw)
@@ -216,8 +225,9 @@ def test_paths(asked: Asked) -> None:
         "runs AS (SELECT person, kinds[cuts[i] + 1 : cuts[i + 1]] AS run FROM ends, unnest(range(1, len(cuts))) t(i)), "
         "ways AS (SELECT run[list_position(run, $begin) :] || [''] AS way FROM runs WHERE list_contains(run, $begin)) "
         "SELECT s, way[s + 1], way[s + 2], count(*) FROM ways, range(3) t(s) WHERE len(way) > s + 1 GROUP BY ALL",
-        gap=gap, begin=begin,
-    )  # fmt: skip
+        gap=gap,
+        begin=begin,
+    )
     assert {(row.step, row.source, row.target): row.ways for row in answer.rows} == {
         each[:3]: each[3] for each in expected
     }
@@ -227,9 +237,14 @@ def test_paths(asked: Asked) -> None:
 def test_attribution(asked: Asked) -> None:
     history = asked.history
     answer = asked.shop.analytics.attribution(
-        event=step(history.steps[1]), channel="kind", window=history.window, half_life=history.half_life, value="worth",
-        touches=f'{{"event": "did", "where": {{"kind": {{"not_equals": "{history.steps[1]}"}}}}}}', most=50,
-    )  # fmt: skip
+        event=step(history.steps[1]),
+        channel="kind",
+        window=history.window,
+        half_life=history.half_life,
+        value="worth",
+        touches=f'{{"event": "did", "where": {{"kind": {{"not_equals": "{history.steps[1]}"}}}}}}',
+        most=50,
+    )
     expected = asked.rows(
         "WITH ways AS (SELECT c.n, c.worth, list(t.kind ORDER BY t.o) AS kinds, list(t.us ORDER BY t.o) AS ats "
         "FROM raw c "
@@ -242,8 +257,10 @@ def test_attribution(asked: Asked) -> None:
         "SELECT channel, sum(worth) FILTER (i = 1), sum(worth) FILTER (i = k), sum(worth / k), "
         "sum(worth * CASE k WHEN 1 THEN 1 WHEN 2 THEN 0.5 ELSE if(i IN (1, k), 0.4, 0.2 / (k - 2)) END), "
         "sum(worth * decay) FROM each GROUP BY channel",
-        window=parse_duration(history.window), kind=history.steps[1], half=parse_duration(history.half_life),
-    )  # fmt: skip
+        window=parse_duration(history.window),
+        kind=history.steps[1],
+        half=parse_duration(history.half_life),
+    )
     shown = {row.channel: row for row in answer.rows if row.touches}
     assert set(shown) == {each[0] for each in expected}
     assert len(shown) > 1

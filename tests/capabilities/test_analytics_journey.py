@@ -104,8 +104,9 @@ def test_a_journey_says_where_each_step_leads_and_where_its_ways_meet() -> None:
     steps = {each["step"]: each for each in shown["steps"]}
     assert shown["entered_by"] == "signed up"
     assert [(way["to"], way["when"]) for way in steps["bought"]["ways"]] == [
-        ("bought.then.1", "yes"), ("bought.else.1", "no"),
-    ]  # fmt: skip
+        ("bought.then.1", "yes"),
+        ("bought.else.1", "no"),
+    ]
     assert {each["kind"] for each in steps.values()} == {"send", "wait", "choice", "if", "exit"}
     assert (steps["bought"]["joins"], steps["bought.then.1"]["ways"]) == ("4", [{"to": "4", "when": ""}])
     assert steps["4.then.1"]["ways"] == [{"to": "", "when": ""}]

@@ -77,15 +77,30 @@ def by_decimals(model: Purchases, x: int, t_x: float, t: float, ahead: float) ->
 
 @pytest.mark.parametrize(
     "model",
-    [(0.243, 4.414, 0.793, 2.426), (3.1, 0.7, 1.6, 40.0), (0.9, 12.0, 0.04, 0.3), (0.9, 12.0, 0.999999, 3.0),
-     (2.0, 3.0, 50.0, 900.0), (5_000.0, 9_000.0, 5_000.0, 90_000.0)],
-)  # fmt: skip
+    [
+        (0.243, 4.414, 0.793, 2.426),
+        (3.1, 0.7, 1.6, 40.0),
+        (0.9, 12.0, 0.04, 0.3),
+        (0.9, 12.0, 0.999999, 3.0),
+        (2.0, 3.0, 50.0, 900.0),
+        (5_000.0, 9_000.0, 5_000.0, 90_000.0),
+    ],
+)
 @pytest.mark.parametrize("weeks", [1, 52, 260, 520])
 def test_forecast_of_every_frequency_and_time_is_that_of_200_digits(model: tuple[float, ...], weeks: int) -> None:
     people = [
-        (0, 0.0, 40.0), (0, 0.0, 600.0), (1, 10.0, 12.0), (3, 2.0, 300.0), (40, 39.0, 40.0), (150, 20.0, 400.0),
-        (299, 42.7, 43.0), (449, 64.1, 64.3), (599, 85.6, 86.0), (1_500, 214.0, 215.0), (3_650, 521.0, 521.0),
-    ]  # fmt: skip
+        (0, 0.0, 40.0),
+        (0, 0.0, 600.0),
+        (1, 10.0, 12.0),
+        (3, 2.0, 300.0),
+        (40, 39.0, 40.0),
+        (150, 20.0, 400.0),
+        (299, 42.7, 43.0),
+        (449, 64.1, 64.3),
+        (599, 85.6, 86.0),
+        (1_500, 214.0, 215.0),
+        (3_650, 521.0, 521.0),
+    ]
     found = forecast(Purchases(*model), *zip(*people, strict=True), weeks)
     wanted = [by_decimals(Purchases(*model), *each, weeks) for each in people]
     assert list(zip(found.alive, found.expected, strict=True)) == [pytest.approx(each, rel=1e-8) for each in wanted]
@@ -97,13 +112,17 @@ def recorded(most: int) -> Engine:
     engine.recorder.record(
         [
             Event(
-                type="purchase_completed", identifiers=(Identifier("user_id", order.customer),),
-                properties={"total": order.dollars}, occurred_at=parse_time(f"{order.day}T00:00:00Z"),
-                key=str(order.number), source="shop",
+                type="purchase_completed",
+                identifiers=(Identifier("user_id", order.customer),),
+                properties={"total": order.dollars},
+                occurred_at=parse_time(f"{order.day}T00:00:00Z"),
+                key=str(order.number),
+                source="shop",
             )
-            for order in orders() if order.customer in shown
+            for order in orders()
+            if order.customer in shown
         ]
-    )  # fmt: skip
+    )
     return engine
 
 

@@ -35,12 +35,16 @@ def asked(events: Lived, **params: object) -> Rfm:
         engine.recorder.record(
             [
                 Event(
-                    type="purchase_completed", identifiers=(Identifier("user_id", who),), occurred_at=at, key=str(n),
-                    source="shop", properties={"total": spent},
+                    type="purchase_completed",
+                    identifiers=(Identifier("user_id", who),),
+                    occurred_at=at,
+                    key=str(n),
+                    source="shop",
+                    properties={"total": spent},
                 )
                 for n, (who, at, spent) in enumerate(events)
             ]
-        )  # fmt: skip
+        )
         result: Rfm = RFM.run(Context(engine, "default", NOW), RfmParams(**params))  # type: ignore[arg-type]
         return result
     finally:

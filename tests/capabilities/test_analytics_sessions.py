@@ -45,12 +45,16 @@ def opened(events: Lived) -> Engine:
     engine.recorder.record(
         [
             Event(
-                type=t, identifiers=(Identifier("user_id", who),), occurred_at=at, key=str(n), source="shop",
+                type=t,
+                identifiers=(Identifier("user_id", who),),
+                occurred_at=at,
+                key=str(n),
+                source="shop",
                 properties={"plan": plan} if plan else {},
             )
             for n, (who, at, t, plan) in enumerate(events)
         ]
-    )  # fmt: skip
+    )
     return engine
 
 

@@ -36,12 +36,16 @@ def test_today_is_counted_beside_the_same_hours_of_yesterday(seed: int) -> None:
     engine.recorder.record(
         [
             Event(
-                type=type, identifiers=(Identifier("user_id", who),), occurred_at=at, key=str(number), source="shop",
+                type=type,
+                identifiers=(Identifier("user_id", who),),
+                occurred_at=at,
+                key=str(number),
+                source="shop",
                 source_type="internal" if type == "points_earned" else "direct",
             )
             for number, (who, at, type) in enumerate(events)
         ]
-    )  # fmt: skip
+    )
     found = TODAY.run(Context(engine, "default", NOW, "test"), NoParams())
     own = [each for each in events if each[2] != "points_earned"]
     first = {who: min(at for other, at, _ in own if other == who) for who, _, _ in own}
@@ -56,8 +60,11 @@ def test_today_is_counted_beside_the_same_hours_of_yesterday(seed: int) -> None:
     assert [found.active_people.today, found.active_people.before] == [
         len({who for who, at, _ in own if spans(at)[part]}) for part in (0, 1)
     ]
-    counted = {(type, part): sum(1 for _, at, t in events if t == type and spans(at)[part])
-               for type in {t for _, _, t in events} for part in (0, 1)}  # fmt: skip
+    counted = {
+        (type, part): sum(1 for _, at, t in events if t == type and spans(at)[part])
+        for type in {t for _, _, t in events}
+        for part in (0, 1)
+    }
     shown = {(row.type, part): (row.today, row.before)[part] for row in found.rows for part in (0, 1)}
     assert {key: count for key, count in shown.items() if count} == {key: n for key, n in counted.items() if n}
     assert [row.own for row in found.rows] == sorted((row.own for row in found.rows), reverse=True)

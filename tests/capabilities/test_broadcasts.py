@@ -83,9 +83,12 @@ class World:
 
     def event(self, type: str, n: int, key: str, **properties: Any) -> Event:
         return Event(
-            type=type, identifiers=(Identifier("user_id", f"p{n}"),), occurred_at=self.now, key=key,
+            type=type,
+            identifiers=(Identifier("user_id", f"p{n}"),),
+            occurred_at=self.now,
+            key=key,
             properties=properties,
-        )  # fmt: skip
+        )
 
     def record(self, *events: Event) -> None:
         assert {receipt.status for receipt in self.engine.recorder.record(events)} <= {"accepted"}
@@ -135,13 +138,15 @@ AUDIENCES = {
     "a tag": ({"tags": ["news"]}, range(0, PEOPLE, 4)),
     "conditions": ({"when": {"field": "traits.timezone", "equals": "Asia/Tokyo"}}, range(0, PEOPLE, 3)),
     "a segment and conditions": (
-        {"segment": "pros", "when": {"not": {"field": "traits.timezone", "exists": True}}}, range(5, PEOPLE, 6),
+        {"segment": "pros", "when": {"not": {"field": "traits.timezone", "exists": True}}},
+        range(5, PEOPLE, 6),
     ),
     "a tag and conditions": (
-        {"tags": ["news"], "when": {"field": "traits.timezone", "equals": "Asia/Tokyo"}}, range(0, PEOPLE, 12),
+        {"tags": ["news"], "when": {"field": "traits.timezone", "equals": "Asia/Tokyo"}},
+        range(0, PEOPLE, 12),
     ),
     "a tag that nobody has": ({"tags": ["olds"]}, ()),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", AUDIENCES)
@@ -167,9 +172,15 @@ def test_a_mail_says_all_that_its_sender_needs() -> None:
     (mail,) = world.mails()
     assert (mail.effect.kind, mail.policy, mail.effect.key) == ("mail", "broadcasts", "sale")
     assert mail.effect.data == {
-        "template": "sale", "subject": "Hello", "sender": "shop", "topic": "news", "variables": {"percent": 20},
-        "arm": "a", "broadcast": "sale", "occurrence": "broadcast/sale",
-    }  # fmt: skip
+        "template": "sale",
+        "subject": "Hello",
+        "sender": "shop",
+        "topic": "news",
+        "variables": {"percent": 20},
+        "arm": "a",
+        "broadcast": "sale",
+        "occurrence": "broadcast/sale",
+    }
 
 
 @pytest.mark.parametrize("through", [1, 1_000])
@@ -179,9 +190,10 @@ def test_killed_at_any_commit_everybody_is_addressed_once(through: int) -> None:
         return events, sorted(mail.id for mail in world.mails()), world.call("show", id="sale").addressed
 
     given: dict[str, Any] = {
-        "arms": [{"name": "a"}, {"name": "b"}], "holdout": 0.2,
+        "arms": [{"name": "a"}, {"name": "b"}],
+        "holdout": 0.2,
         "winner": {"share": 0.5, "after": "1h", "metric": "clicks"},
-    }  # fmt: skip
+    }
 
     def lived(killed_at: int) -> tuple[World, bool]:
         world = World()
@@ -301,9 +313,7 @@ def test_a_local_time_is_each_recipients_own() -> None:
     world.now += SECOND
     world.work()
     due = Counter(format_time(mail.effect.due_at) for mail in world.mails())
-    assert due == {
-        "2026-03-03T00:00:00.000000Z": 8, "2026-03-03T08:00:00.000000Z": 8, "2026-03-03T14:00:00.000000Z": 7,
-    }  # fmt: skip
+    assert due == {"2026-03-03T00:00:00.000000Z": 8, "2026-03-03T08:00:00.000000Z": 8, "2026-03-03T14:00:00.000000Z": 7}
 
 
 def test_an_instant_is_in_the_zone_of_the_sender() -> None:
@@ -393,7 +403,7 @@ def test_counters_say_why_recipients_were_skipped_by_arm() -> None:
             world.event("mail_skipped", 6, "forged", broadcast="sale", message="m", reason="forged"),
             source_type="external",
         ),
-    )  # fmt: skip
+    )
     suppress = next(each for each in world.catalogue.operations if each.name == "suppression_add")
     context = Context(world.engine, "default", world.engine.now())
     call(suppress, context, {"address": "p6@example.com", "reason": "manual"}, strict=True)
@@ -500,11 +510,20 @@ def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
         ({"arms": [{"name": "a"}, {"name": "a"}]}, "two arms"),
         ({"arms": [{"name": "holdout"}]}, "cannot name an arm"),
         ({"winner": {"share": 0.5, "after": "1h"}}, "two arms"),
-        ({"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h", "metric": "conversions"}},
-         "event"),
+        (
+            {"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h", "metric": "conversions"}},
+            "event",
+        ),
         ({"holdout": 1.0}, "holdout"),
-        ({"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h"}, "at": "2026-03-03T09:00",
-          "in_zone_of_recipient": True}, "one instant"),
+        (
+            {
+                "arms": [{"name": "a"}, {"name": "b"}],
+                "winner": {"share": 0.5, "after": "1h"},
+                "at": "2026-03-03T09:00",
+                "in_zone_of_recipient": True,
+            },
+            "one instant",
+        ),
         ({"variables": {"percent": "%" * 40_000}}, "32,768 bytes"),
         ({"subject": "\ud800"}, "JSON"),
         ({"template": "sail"}, "sale"),
@@ -512,7 +531,7 @@ def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
         ({"template": "other"}, "until"),
         ({"arms": [{"name": "a", "template": "sail"}]}, "sale"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_and_nothing_is_created(given: dict[str, Any], named: str) -> None:
     world = World(1)
     with pytest.raises((InvalidValue, NotFound), match=named):

@@ -85,9 +85,7 @@ def test_visits_and_purchases_by_arm_come_out_as_published(tmp_path: Path) -> No
             answer = EXPERIMENT.run(later, ExperimentParams(broadcast=ID, metric=event))
             assert (answer.control, answer.ratio.mismatch, answer.crossed) == (HOLDOUT, False, 0)
             shown = {row.arm: (row.people, row.conversions) for row in answer.rows}
-            assert shown == {
-                arm: (found[event][f"people.{arm}"], found[event][f"gained.{arm}"]) for arm in PUBLISHED
-            }  # fmt: skip
+            assert shown == {arm: (found[event][f"people.{arm}"], found[event][f"gained.{arm}"]) for arm in PUBLISHED}
             if len(people) == 64_000:
                 # Both mails brought more visits than none, and that is certain at any number of looks.
                 assert all(row.low is not None and row.low > 0 for row in answer.rows[1:])

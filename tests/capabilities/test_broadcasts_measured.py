@@ -18,9 +18,7 @@ mail:
   templates: {sale: {subject: Sale, text: Sale.}}
 """
 STARTS = parse_time("2026-03-02T08:00:00Z")
-DUE = {
-    "America/Los_Angeles": "2026-03-04T17:00:00Z", "Asia/Tokyo": "2026-03-04T00:00:00Z", "": "2026-03-04T09:00:00Z",
-}  # fmt: skip
+DUE = {"America/Los_Angeles": "2026-03-04T17:00:00Z", "Asia/Tokyo": "2026-03-04T00:00:00Z", "": "2026-03-04T09:00:00Z"}
 """When nine o'clock of 4 March is, by the trait `timezone`."""
 BOUGHT = (-5 * HOUR, -MINUTE, 0, 3 * HOUR, DAY - MINUTE, DAY)
 """Bought so long after the mail was due; of these the last but two and those between count."""

@@ -98,9 +98,11 @@ def test_nothing_that_a_field_may_hold_raises(tree: dict[str, Any], held: Any) -
 @pytest.mark.parametrize("held", [float("nan"), float("inf"), -float("inf"), "\ud800", "x" * 100_000, 2**64, b"80"])
 def test_neither_do_values_that_only_python_can_tell(held: Any) -> None:
     for tree in (
-        {"field": "traits.a", "greater_than": 1}, {"field": "traits.a", "regex": "^x+$"},
-        {"field": "traits.a", "in": [1, "a"]}, {"field": "traits.a", "equals": "2026-03-01"},
-    ):  # fmt: skip
+        {"field": "traits.a", "greater_than": 1},
+        {"field": "traits.a", "regex": "^x+$"},
+        {"field": "traits.a", "in": [1, "a"]},
+        {"field": "traits.a", "equals": "2026-03-01"},
+    ):
         assert Conditions(read_json(tree)).test(subject({"a": held})) in (True, False)
     if isinstance(held, float):
         assert not Conditions(read_json({"field": "traits.a", "greater_than": -5})).test(subject({"a": held}))
@@ -123,13 +125,24 @@ def test_the_schema_for_editors_takes_whatever_can_be_written(tree: dict[str, An
 @pytest.mark.parametrize(
     "tree",
     [
-        {}, 7, {"all": []}, {"all": {}}, {"field": "tags"}, {"field": "tags", "exists": 1}, {"exists": True},
-        {"field": "tags", "contain": "x"}, {"field": "tags", "in": []}, {"field": "tags", "equals": None},
-        {"field": "tags", "equals": 1, "exists": True}, {"not": {"field": "tags"}}, {"all": [{"x": 1}]},
-        {"field": "tags", "less_than": True}, {"any": [{"field": "tags", "exists": True}], "field": "x"},
+        {},
+        7,
+        {"all": []},
+        {"all": {}},
+        {"field": "tags"},
+        {"field": "tags", "exists": 1},
+        {"exists": True},
+        {"field": "tags", "contain": "x"},
+        {"field": "tags", "in": []},
+        {"field": "tags", "equals": None},
+        {"field": "tags", "equals": 1, "exists": True},
+        {"not": {"field": "tags"}},
+        {"all": [{"x": 1}]},
+        {"field": "tags", "less_than": True},
+        {"any": [{"field": "tags", "exists": True}], "field": "x"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_schema_refuses_what_is_refused(tree: Any) -> None:
     assert not SCHEMA.is_valid(tree)
     with pytest.raises(InvalidDefinition):
@@ -139,10 +152,17 @@ def test_the_schema_refuses_what_is_refused(tree: Any) -> None:
 # --- fields -----------------------------------------------------------------------------------
 
 EVENT = Event(
-    type="purchase_completed", identifiers=(Identifier("user_id", "42"),), occurred_at=1_772_366_400_000_000, key="k",
-    source="web", source_type="external", properties={"total": "29.33", "order": {"id": 7}, "note": None},
-    context={"ip": "::1", "page": {"url": "/x"}}, received_at=1_772_366_401_000_000, object_ref="order-7",
-)  # fmt: skip
+    type="purchase_completed",
+    identifiers=(Identifier("user_id", "42"),),
+    occurred_at=1_772_366_400_000_000,
+    key="k",
+    source="web",
+    source_type="external",
+    properties={"total": "29.33", "order": {"id": 7}, "note": None},
+    context={"ip": "::1", "page": {"url": "/x"}},
+    received_at=1_772_366_401_000_000,
+    object_ref="order-7",
+)
 RECORDED = Recorded(EVENT, "0" * 32, "t" * 32, 1, 1_772_366_402_000_000)
 VIEWS: dict[str, Any] = {
     "profile": {
@@ -215,18 +235,24 @@ def test_each_view_is_made_once_and_only_when_a_field_needs_it() -> None:
         made.append(name)
         return VIEWS.get(name)
 
-    tree = {"all": [
-        {"field": "features.spend", "greater_than": 80}, {"field": "features.spend.status", "equals": "PRESENT"},
-        {"any": [{"field": "tags", "contains": "vip"}, {"field": "points.balance", "exists": True}]},
-    ]}  # fmt: skip
+    tree = {
+        "all": [
+            {"field": "features.spend", "greater_than": 80},
+            {"field": "features.spend.status", "equals": "PRESENT"},
+            {"any": [{"field": "tags", "contains": "vip"}, {"field": "points.balance", "exists": True}]},
+        ]
+    }
     conditions = Conditions(read_json(tree))
     asked = Subject(make)
     assert conditions.test(asked)
     assert conditions.trace(asked).matched
     assert made == ["features", "profile"]
     assert conditions.reads == (
-        ("features", ("spend",)), ("features", ("spend", "status")), ("profile", ("tags",)), ("points", ("balance",))
-    )  # fmt: skip
+        ("features", ("spend",)),
+        ("features", ("spend", "status")),
+        ("profile", ("tags",)),
+        ("points", ("balance",)),
+    )
 
 
 # --- mistakes ---------------------------------------------------------------------------------
@@ -276,7 +302,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"field": "traits.a", "regex": r"(a)\1"}, "c.regex: `regex` cannot be used"),
     ({"field": "traits.a", "regex": "(a{999}){999}"}, "c.regex: `regex` cannot be used"),
     ({"all": [{"field": "tags", "exists": True}] * (CONDITIONS_MAX + 1)}, "c: 51 conditions stand here, 50 may"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("tree", "message"), MISTAKES, ids=lambda each: str(each)[:60])

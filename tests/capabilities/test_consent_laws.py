@@ -59,10 +59,14 @@ class Fact(NamedTuple):
         if self.confirmed:
             properties["confirmed"] = True
         return Event(
-            type=self.type, identifiers=tuple(identifiers), occurred_at=STARTS_AT + self.at,
+            type=self.type,
+            identifiers=tuple(identifiers),
+            occurred_at=STARTS_AT + self.at,
             key=derived_key(repr(self)),
-            source_type="internal" if self.trusted else "external", properties=properties, historical=self.historical,
-        )  # fmt: skip
+            source_type="internal" if self.trusted else "external",
+            properties=properties,
+            historical=self.historical,
+        )
 
 
 FACTS = st.builds(

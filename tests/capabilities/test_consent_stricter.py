@@ -18,9 +18,14 @@ def asked(*said: tuple[str, str, dict[str, Any]], **fields: Any) -> Asked:
     on = Asked(definitions=DEFINITIONS)
     for number, (user, type, properties) in enumerate(said):
         event = Event(
-            type=type, identifiers=(Identifier("user_id", user),), occurred_at=STARTS_AT + number * HOUR,
-            key=str(number), source_type="external", properties=properties, **fields,
-        )  # fmt: skip
+            type=type,
+            identifiers=(Identifier("user_id", user),),
+            occurred_at=STARTS_AT + number * HOUR,
+            key=str(number),
+            source_type="external",
+            properties=properties,
+            **fields,
+        )
         assert on.engine.recorder.record([event])[0].status == "accepted"
     return on
 
@@ -72,9 +77,14 @@ def test_an_import_opens_nothing_that_somebody_has_closed_themselves() -> None:
     on = asked(("ann", "unsubscribed", {"topic": "letter"}))
     for key, more in (("later", {}), ("asked", {"reopens": True})):
         event = Event(
-            type="subscribed", identifiers=(Identifier("user_id", "ann"),), occurred_at=STARTS_AT + 5 * HOUR, key=key,
-            source_type="external", historical=True, properties={"topic": "letter", **more},
-        )  # fmt: skip
+            type="subscribed",
+            identifiers=(Identifier("user_id", "ann"),),
+            occurred_at=STARTS_AT + 5 * HOUR,
+            key=key,
+            source_type="external",
+            historical=True,
+            properties={"topic": "letter", **more},
+        )
         on.engine.recorder.record([event])
         assert ("letter" in subscribed(on)) is bool(more)
 

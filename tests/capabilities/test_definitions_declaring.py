@@ -36,10 +36,22 @@ from threadline.kernel.errors import InvalidDefinition
 SECTIONS: dict[str, Named[Any] | Single[Any]] = {
     each.section: each
     for each in (
-        CALENDAR, CAMPAIGNS, CURRENCIES, DESTINATIONS, FEATURE_UPDATES, FEATURES, INTERESTS, LEADERBOARDS, MEMORY,
-        POINTS, RULES, SEGMENTS, SETS, STREAKS,
+        CALENDAR,
+        CAMPAIGNS,
+        CURRENCIES,
+        DESTINATIONS,
+        FEATURE_UPDATES,
+        FEATURES,
+        INTERESTS,
+        LEADERBOARDS,
+        MEMORY,
+        POINTS,
+        RULES,
+        SEGMENTS,
+        SETS,
+        STREAKS,
     )
-}  # fmt: skip
+}
 WHOLE = jsonschema_rs.Draft202012Validator(schema(catalogue().sections))
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -106,9 +118,13 @@ def problems(name: str, value: Any) -> str:
 
 
 PAGES = {
-    "calendar": "streaks", "campaigns": "features", "currencies": "features", "destinations": "webhooks",
-    "feature_updates": "features", "rule_sets": "rules",
-}  # fmt: skip
+    "calendar": "streaks",
+    "campaigns": "features",
+    "currencies": "features",
+    "destinations": "webhooks",
+    "feature_updates": "features",
+    "rule_sets": "rules",
+}
 """Section -> the page that tells of it, where that is named otherwise."""
 
 

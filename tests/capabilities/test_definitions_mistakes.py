@@ -78,5 +78,6 @@ def test_a_file_that_cannot_be_read_hides_no_mistake_of_another(tmp_path: Path) 
     with pytest.raises(InvalidDefinition) as raised:
         catalogue([folder])
     assert [line.partition(": ")[0] for line in str(raised.value).splitlines()] == [
-        f"{folder}/a.yaml:1", f"{folder}/b.yaml:1",
-    ]  # fmt: skip
+        f"{folder}/a.yaml:1",
+        f"{folder}/b.yaml:1",
+    ]

@@ -39,9 +39,13 @@ def test_one_of_the_name_is_replaced_and_its_neighbours_and_their_comments_stay(
     made = spliced(FILE, ("segments", "buyers"), "when: {field: tags, contains: vip}")
     assert made is not None
     assert made.split("\n")[3:9] == [
-        "  # Who buys.", "  buyers:", "    when: {field: tags, contains: vip}", "", "  # Who pays a lot.",
+        "  # Who buys.",
+        "  buyers:",
+        "    when: {field: tags, contains: vip}",
+        "",
+        "  # Who pays a lot.",
         "  big:   {when: {field: features.monetary_total, greater_than: 50}}",
-    ]  # fmt: skip
+    ]
     last = spliced(FILE, ("rules", "large"), "{conditions: {field: tags, exists: true}}")
     assert last is not None
     assert last.endswith("rules:\n    large: {conditions: {field: tags, exists: true}}\n")
@@ -60,9 +64,13 @@ def test_a_section_that_is_not_there_or_empty_is_made() -> None:
 
 def test_what_cannot_be_done_exactly_is_not_done() -> None:
     for text in (
-        "{segments: {}}", "segments: {big: {when: 1}}", "- a", "segments: [", "segments: &all\n  a: 1\nrules: *all\n",
+        "{segments: {}}",
+        "segments: {big: {when: 1}}",
+        "- a",
+        "segments: [",
+        "segments: &all\n  a: 1\nrules: *all\n",
         "segments: text\n",
-    ):  # fmt: skip
+    ):
         assert spliced(text, ("segments", "vip"), VIP) is None, text
     assert spliced("base: &b {x: 1}\nsegments: {}\n", ("base",), "{x: 2}") == "base: {x: 2}\nsegments: {}\n"
     assert spliced("segments:\n  a: &b {x: 1}\n  c: *b\n", ("segments", "a"), "{x: 2}") is None, "c was what a was"

@@ -109,8 +109,10 @@ def test_a_draft_stands_in_the_place_of_its_name_beside_all_others(asked: Asked)
 
 
 def test_what_breaks_a_definition_in_force_is_told_with_its_file(asked: Asked) -> None:
-    other = Asked(definitions="features: {f: {aggregate: count, events: x}}\n"
-                              "leaderboards: {top: {score: features.f, periods: [all]}}\n")  # fmt: skip
+    other = Asked(
+        definitions="features: {f: {aggregate: count, events: x}}\n"
+        "leaderboards: {top: {score: features.f, periods: [all]}}\n"
+    )
     broken = check(other, "{aggregate: last, events: x, of: note}", section="features", name="f")
     assert all(each["file"] == "threadline.yaml" for each in broken["problems"])
     follow = check(asked, "wen: 1", section="segments", name="big")
@@ -272,13 +274,22 @@ def test_fields_have_types_and_samples_of_what_people_have_as_conditions_read_it
     asked.tell("clicked", user_id="ada", properties={"page": "home", "": 1, "list": [{"x": 1}]})
     found = fields_of(asked, events=True)
     types = {
-        "traits.plan": ("text", ["pro"]), "traits.age": ("number", [3]), "traits.spent": ("number", ["80.00"]),
-        "traits.vip": ("flag", [True]), "traits.renewal": ("time", ["2026-05-01"]), ("traits", "a.b"): ("number", [1]),
-        "days_since.traits.renewal": ("number", []), "days_until.traits.renewal": ("number", []),
-        "traits.deep.x": ("list", [1]), "tags": ("list", []), "features.clicks": ("number", [0, 1]),
-        "segments.big.since": ("time", []), "days_since.segments.big.since": ("number", []),
-        "event.properties.page": ("text", ["home"]), "event.type": ("text", ["identify", "clicked"]),
-    }  # fmt: skip
+        "traits.plan": ("text", ["pro"]),
+        "traits.age": ("number", [3]),
+        "traits.spent": ("number", ["80.00"]),
+        "traits.vip": ("flag", [True]),
+        "traits.renewal": ("time", ["2026-05-01"]),
+        ("traits", "a.b"): ("number", [1]),
+        "days_since.traits.renewal": ("number", []),
+        "days_until.traits.renewal": ("number", []),
+        "traits.deep.x": ("list", [1]),
+        "tags": ("list", []),
+        "features.clicks": ("number", [0, 1]),
+        "segments.big.since": ("time", []),
+        "days_since.segments.big.since": ("number", []),
+        "event.properties.page": ("text", ["home"]),
+        "event.type": ("text", ["identify", "clicked"]),
+    }
     assert {name: (found[name]["type"], sorted(found[name]["samples"], key=str)) for name in types} == {
         name: (type, sorted(samples, key=str)) for name, (type, samples) in types.items()
     }

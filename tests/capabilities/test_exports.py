@@ -65,9 +65,13 @@ class World:
     def person(self, n: int) -> Iterator[Event]:
         for type, properties in (("identify", {"plan": "pro" if n % 2 else "free"}), ("purchase", {"total": n})):
             yield Event(
-                type=type, identifiers=(Identifier("user_id", f"p{n}"),), occurred_at=self.now, key=f"{type}/{n}",
-                properties=properties, workspace=self.workspace,
-            )  # fmt: skip
+                type=type,
+                identifiers=(Identifier("user_id", f"p{n}"),),
+                occurred_at=self.now,
+                key=f"{type}/{n}",
+                properties=properties,
+                workspace=self.workspace,
+            )
 
     def record(self, *events: Event) -> None:
         assert {receipt.status for receipt in self.engine.recorder.record(events)} == {"accepted"}

@@ -55,12 +55,14 @@ def test_at_six_what_has_changed_is_published_and_nothing_else() -> None:
     run_until(asked, STARTS_AT + 5 * DAY)
     six = STARTS_AT + 6 * HOUR
     assert published(asked) == [
-        (six, {"has_purchased": True, "monetary_total": 20.0}), (six + 3 * DAY, {"monetary_total": 25.0}),
-    ]  # fmt: skip
+        (six, {"has_purchased": True, "monetary_total": 20.0}),
+        (six + 3 * DAY, {"monetary_total": 25.0}),
+    ]
     feed = asked.ask("events_feed")["events"]
     assert [each["properties"]["as_of"] for each in feed if each["type"] == FEATURES_CHANGED] == [
-        format_time(six), format_time(six + 3 * DAY)
-    ]  # fmt: skip
+        format_time(six),
+        format_time(six + 3 * DAY),
+    ]
 
 
 def test_what_changes_by_time_alone_is_published_every_day_until_nobody_was_active_for_so_long() -> None:
@@ -107,11 +109,14 @@ def test_a_destination_is_called_with_what_has_changed() -> None:
     assert effect.data["destination"] == "crm"
     body = json.loads(written(effect.data, None)[0])
     assert (body["type"], body["timestamp"], set(body["data"])) == (
-        FEATURES_CHANGED, format_time(STARTS_AT + 22 * HOUR + HOUR // 2), {"payload"}
-    )  # fmt: skip
+        FEATURES_CHANGED,
+        format_time(STARTS_AT + 22 * HOUR + HOUR // 2),
+        {"payload"},
+    )
     assert (effect.data["payload"]["person"], effect.data["payload"]["features"]) == (
-        person, {"has_purchased": True, "monetary_total": 20.0}
-    )  # fmt: skip
+        person,
+        {"has_purchased": True, "monetary_total": 20.0},
+    )
 
 
 def test_without_the_section_there_is_no_job_and_with_it_nobody_has_a_timer() -> None:
@@ -185,12 +190,21 @@ def test_the_projection_obeys_the_laws(script: list[tuple[int, Any]], random: Ra
     projection = feature_updates_projection()
     events = [
         Recorded(
-            Event(type=FEATURES_CHANGED, identifiers=(), occurred_at=at, key=str(n), source_type="internal",
-                  properties={"features": values}),
-            f"{n:032x}", "t", n, 9,
+            Event(
+                type=FEATURES_CHANGED,
+                identifiers=(),
+                occurred_at=at,
+                key=str(n),
+                source_type="internal",
+                properties={"features": values},
+            ),
+            f"{n:032x}",
+            "t",
+            n,
+            9,
         )
         for n, (at, values) in enumerate(script)
-    ]  # fmt: skip
+    ]
 
     for law in LAWS:
         law(projection, events, random)

@@ -22,15 +22,21 @@ from threadline.kernel.time import SECOND, format_time
 TYPES = ["sent", "skipped", "delivered", "delayed", "opened", "clicked", "bounced", "complained", "replied"]
 ROWS = st.lists(
     st.builds(
-        MailRow, type=st.sampled_from([f"mail_{each}" for each in TYPES]),
+        MailRow,
+        type=st.sampled_from([f"mail_{each}" for each in TYPES]),
         at=st.integers(0, 200).map(lambda at: at * SECOND),
-        thread=st.just("0" * 32), message=st.sampled_from("abcd"), template=st.sampled_from(["t", "u"]),
-        step=st.sampled_from(["", "1"]), arm=st.sampled_from(["", "x"]), machine=st.booleans(),
-        link=st.sampled_from(["", "l", "m", "n"]), bounce=st.sampled_from(["permanent", "transient"]),
+        thread=st.just("0" * 32),
+        message=st.sampled_from("abcd"),
+        template=st.sampled_from(["t", "u"]),
+        step=st.sampled_from(["", "1"]),
+        arm=st.sampled_from(["", "x"]),
+        machine=st.booleans(),
+        link=st.sampled_from(["", "l", "m", "n"]),
+        bounce=st.sampled_from(["permanent", "transient"]),
         reason=st.sampled_from(["no_address", "frequency_cap"]),
     ),
     max_size=40,
-)  # fmt: skip
+)
 
 
 def reckoned(rows: list[MailRow]) -> dict[str, dict[str, int]]:
@@ -41,9 +47,11 @@ def reckoned(rows: list[MailRow]) -> dict[str, dict[str, int]]:
         machines = [row for row in of_type if by_machine(row, rows)]
         people = [row for row in of_type if not by_machine(row, rows)]
         found[type] = {
-            "unique": len({row.message for row in people}), "total": len(people),
-            "machine_unique": len({row.message for row in machines}), "machine_total": len(machines),
-        }  # fmt: skip
+            "unique": len({row.message for row in people}),
+            "total": len(people),
+            "machine_unique": len({row.message for row in machines}),
+            "machine_total": len(machines),
+        }
     return found
 
 
@@ -72,9 +80,7 @@ def test_counts_of_rows_in_any_order_are_those_of_a_second_reckoner(rows, random
     assert plain(whole) == reckoned(rows)
     random.shuffle(rows)
     assert count(rows) == (whole, parts)
-    for type, why, found in (
-        ("mail_bounced", "bounce", whole.bounces), ("mail_skipped", "reason", whole.skip_reasons),
-    ):  # fmt: skip
+    for type, why, found in (("mail_bounced", "bounce", whole.bounces), ("mail_skipped", "reason", whole.skip_reasons)):
         of_type = [row for row in rows if row.type == type]
         assert found == {
             kind: len({row.message for row in of_type if getattr(row, why) == kind})
@@ -98,11 +104,16 @@ def test_parts_have_the_totals_of_the_whole(rows):
 NAMES = st.sampled_from(["welcome", "offer", "a/b", "ünï"])
 HAPPENED = st.lists(
     st.tuples(
-        st.sampled_from(TYPES), st.integers(0, 5), st.integers(0, 300), NAMES, st.sampled_from([None, "onboarding"]),
-        st.booleans(), st.sampled_from(["", "l", "m"]),
+        st.sampled_from(TYPES),
+        st.integers(0, 5),
+        st.integers(0, 300),
+        NAMES,
+        st.sampled_from([None, "onboarding"]),
+        st.booleans(),
+        st.sampled_from(["", "l", "m"]),
     ),
     max_size=25,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
@@ -115,13 +126,16 @@ def test_counters_of_the_store_are_reckoned_from_its_events_and_survive_a_refold
         about |= {"journey": journey} if journey else {"broadcast": "april"}
         events.append(
             Event(
-                type=f"mail_{type}", identifiers=(Identifier("user_id", f"u{person}"),),
-                occurred_at=stage.now - 600 * SECOND + at * SECOND, key=str(number), source_type="internal",
+                type=f"mail_{type}",
+                identifiers=(Identifier("user_id", f"u{person}"),),
+                occurred_at=stage.now - 600 * SECOND + at * SECOND,
+                key=str(number),
+                source_type="internal",
                 # As earlier versions recorded them, before a click was decided about.
                 source=SOURCE,
                 properties={**about, "address": f"u{person}@example.com"},
             )
-        )  # fmt: skip
+        )
     assert {each.status for each in stage.engine.recorder.record(events)} <= {"accepted"}
     base = stage.now - 600 * SECOND
     begin, end = sorted((base + start * SECOND, base + stop * SECOND))
@@ -194,9 +208,13 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=300) | st.
 @given(st.dictionaries(FIELDS, VALUES, max_size=9))
 def test_rows_of_any_payload_can_be_written_and_read(properties):
     event = Event(
-        type="mail_sent", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="k", source_type="internal",
+        type="mail_sent",
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=1,
+        key="k",
+        source_type="internal",
         properties=properties,
-    )  # fmt: skip
+    )
     recorded = Recorded(event, id="a" * 32, thread="b" * 32, sequence=1, recorded_at=1)
     for row in event_rows(recorded):
         assert row.value

@@ -52,9 +52,13 @@ def test_click_leads_to_the_signed_link_and_is_recorded():
     assert (answer.status, answer.headers["location"]) == (302, "https://shop.example/%C3%A4?a=1&b=%20#x")
     assert "no-store" in answer.headers["cache-control"]
     asked = {
-        "message": message, "template": "welcome", "journey": "onboarding", "address": "ada@example.com",
-        "link": "https://shop.example/ä?a=1&b=%20#x", "agent": BROWSER,
-    }  # fmt: skip
+        "message": message,
+        "template": "welcome",
+        "journey": "onboarding",
+        "address": "ada@example.com",
+        "link": "https://shop.example/ä?a=1&b=%20#x",
+        "agent": BROWSER,
+    }
     (fetch,) = stage.recorded("ada", "mail_fetched")
     assert fetch.event.properties == {**asked, "fetch": "clicked"}
     stage.pass_(9.9)
@@ -135,13 +139,20 @@ def test_open_by_an_image_proxy_is_that_of_a_person(agent):
 
 @pytest.mark.parametrize(
     ("why", "asked"),
-    [("head", {"method": "HEAD"}), ("prefetch", {"purpose": "prefetch"}),
-     ("prefetch", {"sec-purpose": "prefetch;prerender"}),
-     ("prefetch", {"x-moz": "prefetch"}), ("prefetch", {"x-purpose": "preview"}), ("no_agent", {"agent": ""}),
-     ("apple_privacy", {"agent": "Mozilla/5.0"}), ("crawler", {"agent": "Googlebot/2.1 (+http://www.google.com/bot.html)"}),
-     ("crawler", {"agent": "BarracudaCentral"}),
-     ("prefetch", {"agent": f"{CHROME} Edge/12.246 Mozilla/5.0"}), ("soon", {"age": 0.5})],
-)  # fmt: skip
+    [
+        ("head", {"method": "HEAD"}),
+        ("prefetch", {"purpose": "prefetch"}),
+        ("prefetch", {"sec-purpose": "prefetch;prerender"}),
+        ("prefetch", {"x-moz": "prefetch"}),
+        ("prefetch", {"x-purpose": "preview"}),
+        ("no_agent", {"agent": ""}),
+        ("apple_privacy", {"agent": "Mozilla/5.0"}),
+        ("crawler", {"agent": "Googlebot/2.1 (+http://www.google.com/bot.html)"}),
+        ("crawler", {"agent": "BarracudaCentral"}),
+        ("prefetch", {"agent": f"{CHROME} Edge/12.246 Mozilla/5.0"}),
+        ("soon", {"age": 0.5}),
+    ],
+)
 def test_open_of_a_machine_is_recorded_with_the_reason(why, asked):
     stage = Stage()
     message = stage.mail()
@@ -286,10 +297,21 @@ class _Links(HTMLParser):
         self.found += [value for name, value in attrs if tag in ("a", "area") and name == "href" and value]
 
 
-URLS = st.sampled_from([
-    "https://a.example/?x=1&y=2", "http://b.example/ü", "HTTPS://C.example", "mailto:a@b.example", "#top", "tel:+49",
-    "http://shop.example/u/token", "javascript:alert(1)", "/relative", 'https://d.example/?q="x"', "https://e.example/'y'",
-])  # fmt: skip
+URLS = st.sampled_from(
+    [
+        "https://a.example/?x=1&y=2",
+        "http://b.example/ü",
+        "HTTPS://C.example",
+        "mailto:a@b.example",
+        "#top",
+        "tel:+49",
+        "http://shop.example/u/token",
+        "javascript:alert(1)",
+        "/relative",
+        'https://d.example/?q="x"',
+        "https://e.example/'y'",
+    ]
+)
 
 
 @given(

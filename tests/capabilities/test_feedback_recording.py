@@ -39,12 +39,13 @@ def ses(stage: Stage, message: str, type: str, member: str, **said: object) -> s
     document = {
         "eventType": type,
         "mail": {
-            "timestamp": format_time(stage.now - 10_000_000), "messageId": f"ses-{message}",
+            "timestamp": format_time(stage.now - 10_000_000),
+            "messageId": f"ses-{message}",
             "destination": ["ada@example.com"],
             "tags": {"threadline-message": [message], "threadline-workspace": ["default"], "ses:source-ip": ["::1"]},
         },
         member: {"timestamp": format_time(stage.now), **said},
-    }  # fmt: skip
+    }
     return json.dumps(document)
 
 
@@ -57,10 +58,17 @@ def test_permanent_bounce_is_recorded_once_and_suppresses_the_address_in_the_sam
         stage.pass_(60)
     (bounced,) = stage.events("ada", "mail_bounced")
     assert bounced.properties == {
-        "message": message, "template": "welcome", "topic": "news", "journey": "onboarding", "step": "hello",
+        "message": message,
+        "template": "welcome",
+        "topic": "news",
+        "journey": "onboarding",
+        "step": "hello",
         "arm": "a",
-        "address": "ada@example.com", "bounce": "permanent", "code": "5.1.1", "text": "said something",
-    }  # fmt: skip
+        "address": "ada@example.com",
+        "bounce": "permanent",
+        "code": "5.1.1",
+        "text": "said something",
+    }
     (suppressed,) = stage.events("ada", "address_suppressed")
     assert (suppressed.properties["address"], suppressed.properties["reason"]) == ("ada@example.com", "bounce")
     assert stage.suppressed() == "bounce"
@@ -93,10 +101,15 @@ def test_bounce_is_matched_by_message_id_or_by_the_address_it_came_to(names):
 
 @pytest.mark.parametrize(
     ("action", "status", "type", "bounce"),
-    [("failed", "4.2.2", "mail_bounced", "transient"), ("failed", "5.2.2", "mail_bounced", "transient"),
-     ("failed", "5.7.1", "mail_bounced", "content"), ("delayed", "4.4.1", "mail_delayed", None),
-     ("delivered", "2.0.0", "mail_delivered", None), ("relayed", "2.0.0", "mail_delivered", None)],
-)  # fmt: skip
+    [
+        ("failed", "4.2.2", "mail_bounced", "transient"),
+        ("failed", "5.2.2", "mail_bounced", "transient"),
+        ("failed", "5.7.1", "mail_bounced", "content"),
+        ("delayed", "4.4.1", "mail_delayed", None),
+        ("delivered", "2.0.0", "mail_delivered", None),
+        ("relayed", "2.0.0", "mail_delivered", None),
+    ],
+)
 def test_report_that_is_not_about_the_address_suppresses_nobody(action, status, type, bounce):
     stage = Stage()
     message = stage.mail()
@@ -160,9 +173,14 @@ def test_a_write_key_cannot_forge_a_bounce():
     message = stage.mail()
     properties = {"message": message, "address": "ada@example.com", "bounce": "permanent", "template": "welcome"}
     event = Event(
-        type="mail_bounced", identifiers=(Identifier("user_id", "ada"),), occurred_at=stage.now, key="forged",
-        source="web", source_type="external", properties=properties,
-    )  # fmt: skip
+        type="mail_bounced",
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=stage.now,
+        key="forged",
+        source="web",
+        source_type="external",
+        properties=properties,
+    )
     assert stage.engine.recorder.record([event])[0].status == "accepted"
     assert stage.suppressed() == ""
     assert stage.run("feedback_counters", template="welcome").counts.bounced.total == 0
@@ -233,11 +251,15 @@ def test_notifications_of_ses_become_events():
         "mail_scanned": ("Open", "open", {"userAgent": "Mozilla/5.0"}),
         "mail_fetched": ("Click", "click", {"link": "https://shop.example/a", "userAgent": "Mozilla/5.0 (X11)"}),
         "mail_complained": (
-            "Complaint", "complaint",
-            {"feedbackId": "f1", "complaintFeedbackType": "abuse",
-             "complainedRecipients": [{"emailAddress": "bob@example.com"}, {"emailAddress": "ada@example.com"}]},
+            "Complaint",
+            "complaint",
+            {
+                "feedbackId": "f1",
+                "complaintFeedbackType": "abuse",
+                "complainedRecipients": [{"emailAddress": "bob@example.com"}, {"emailAddress": "ada@example.com"}],
+            },
         ),
-    }  # fmt: skip
+    }
     for type, (name, member, values) in said.items():
         for _ in range(2):
             stage.run("feedback_notify", text=ses(stage, message, name, member, **values))
@@ -307,12 +329,13 @@ def test_notification_that_cannot_be_read_is_kept(text):
 
 
 KINDS = {
-    "permanent": ("failed", "5.1.1"), "transient": ("failed", "4.2.2"), "content": ("failed", "5.7.1"),
-    "delayed": ("delayed", "4.4.1"), "delivered": ("delivered", "2.0.0"),
-}  # fmt: skip
-SAID = st.lists(
-    st.tuples(st.integers(0, 3), st.sampled_from([*KINDS, "complaint"]), st.integers(0, 4)), max_size=14
-)  # fmt: skip
+    "permanent": ("failed", "5.1.1"),
+    "transient": ("failed", "4.2.2"),
+    "content": ("failed", "5.7.1"),
+    "delayed": ("delayed", "4.4.1"),
+    "delivered": ("delivered", "2.0.0"),
+}
+SAID = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([*KINDS, "complaint"]), st.integers(0, 4)), max_size=14)
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])

@@ -42,9 +42,14 @@ def message(
     """A message that is signed as SNS does it, by the documented text, written here a second time."""
     type = changes.get("Type", "Notification")
     fields = {
-        "Type": type, "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324", "TopicArn": TOPIC, "Message": text,
-        "Timestamp": "2026-03-01T12:00:00.000Z", "SignatureVersion": version, "SigningCertURL": CERTIFICATE_URL,
-    }  # fmt: skip
+        "Type": type,
+        "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
+        "TopicArn": TOPIC,
+        "Message": text,
+        "Timestamp": "2026-03-01T12:00:00.000Z",
+        "SignatureVersion": version,
+        "SigningCertURL": CERTIFICATE_URL,
+    }
     if type == "Notification":
         fields |= {
             "Subject": "Amazon SES Email Event Notification",
@@ -105,14 +110,21 @@ def forged(stage: Stage) -> dict[str, dict[str, str]]:
     )
     foreign = "arn:aws:sns:eu-west-1:999999999999:feedback"
     urls = [
-        "https://sns.eu-west-1.amazonaws.com.evil.example/x.pem", "https://evil.example/x.pem",
-        "http://sns.eu-west-1.amazonaws.com/x.pem", "https://sns.eu-west-1.amazonaws.com@evil.example/x.pem",
-        "https://sns.eu-west-1.amazonaws.com/x.pem?y", "https://sns.eu-west-1.amazonaws.com:444/x.pem",
-        "https://sns.evil.example#.amazonaws.com/x.pem", "https://sns.eu-west-1.amazonaws.com/x.txt",
-        "https://mysns.eu-west-1.amazonaws.com/x.pem", "https://s3.eu-west-1.amazonaws.com/sns/x.pem",
-        "https://sns.eu-west-1.amazonaws.com/x.pem\n", "https://sns.eu-west-1.amazonaws.com/a/../x.pem", "",
+        "https://sns.eu-west-1.amazonaws.com.evil.example/x.pem",
+        "https://evil.example/x.pem",
+        "http://sns.eu-west-1.amazonaws.com/x.pem",
+        "https://sns.eu-west-1.amazonaws.com@evil.example/x.pem",
+        "https://sns.eu-west-1.amazonaws.com/x.pem?y",
+        "https://sns.eu-west-1.amazonaws.com:444/x.pem",
+        "https://sns.evil.example#.amazonaws.com/x.pem",
+        "https://sns.eu-west-1.amazonaws.com/x.txt",
+        "https://mysns.eu-west-1.amazonaws.com/x.pem",
+        "https://s3.eu-west-1.amazonaws.com/sns/x.pem",
+        "https://sns.eu-west-1.amazonaws.com/x.pem\n",
+        "https://sns.eu-west-1.amazonaws.com/a/../x.pem",
+        "",
         "https://sns.eu-west-1.amazonaws.com\\@evil.example/x.pem",
-    ]  # fmt: skip
+    ]
     good = message(text)
     return {
         "body": {**good, "Message": text.replace("Permanent", "Permanent ")},

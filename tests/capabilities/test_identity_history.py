@@ -19,9 +19,16 @@ from threadline.testing import scenarios
 
 REFS = ("user_id:user-0", "user_id:user-1", "anonymous_id:anonymous-0-0", "anonymous_id:anonymous-1-1")
 READS = (
-    "person", "features_of", "memory_of", "points_of", "segments_of", "streaks_of", "interests_of", "journeys_of",
+    "person",
+    "features_of",
+    "memory_of",
+    "points_of",
+    "segments_of",
+    "streaks_of",
+    "interests_of",
+    "journeys_of",
     "mail_history",
-)  # fmt: skip
+)
 
 
 READS_OF_PARTS = {"mail_sent": "mail_history", "memory_fact": "memory_of", "segments_why": "segments_of"}
@@ -216,9 +223,12 @@ def test_imported_history_was_known_with_whom_it_joined() -> None:
         ({"user_id": "ada"}, {"anonymous_id": "phone"}, {"user_id": "ada", "anonymous_id": "phone"})
     ):
         asked.tell(
-            "purchase_completed", at=STARTS_AT + day * DAY, historical=True,
-            properties={"total": 10 ** day, "currency": "EUR"}, **who,
-        )  # fmt: skip
+            "purchase_completed",
+            at=STARTS_AT + day * DAY,
+            historical=True,
+            properties={"total": 10**day, "currency": "EUR"},
+            **who,
+        )
     then = [spent(asked, "anonymous_id:phone", as_of=format_time(STARTS_AT + day * DAY + 1)) for day in (1, 2, 50)]
     assert then == [10, 111, 111]
 
@@ -242,9 +252,12 @@ def test_history_joins_people_when_it_says_so_in_whatever_order_it_is_imported(o
         asked.now += DAY
         day, who = LINKED[place]
         asked.tell(
-            "purchase_completed", at=STARTS_AT + day * DAY, historical=True,
-            properties={"total": 10**day, "currency": "EUR"}, **who,
-        )  # fmt: skip
+            "purchase_completed",
+            at=STARTS_AT + day * DAY,
+            historical=True,
+            properties={"total": 10**day, "currency": "EUR"},
+            **who,
+        )
     asked.now += DAY
     then = {
         ref: [spent(asked, ref, as_of=format_time(STARTS_AT + day * DAY + 1)) for day in range(6)]

@@ -114,5 +114,6 @@ def test_scopes_of_one_action_count_once_each() -> None:
     twice = action(NOW - 1, 1, scopes=[{"topic": "category", "value": "A"}] * 2 + [{"topic": "article", "value": "A"}])
     ranked = rank(Interests(), folded(Interests(), [twice]), NOW)["Article"]
     assert [(each.scope, each.value, each.actions) for each in ranked.entries] == [
-        ("article", "A", 1), ("category", "A", 1),
-    ]  # fmt: skip
+        ("article", "A", 1),
+        ("category", "A", 1),
+    ]

@@ -143,8 +143,11 @@ def test_a_decayed_weight_is_the_power_of_two(days: int, half_life: int) -> None
 
 def test_decayed_weights_are_the_same_bits_on_every_machine() -> None:
     assert [decay_weight(days, 30 * DAY) for days in (0, 1, 30, 365)] == [
-        18446744073709551616, 18025419856780639094, 9223372036854775808, 4012251135041684,
-    ]  # fmt: skip
+        18446744073709551616,
+        18025419856780639094,
+        9223372036854775808,
+        4012251135041684,
+    ]
 
 
 def test_a_half_life_halves() -> None:
@@ -174,11 +177,13 @@ def crowd(random: Random, actions: int, values: int, days: int) -> list[Recorded
     """Actions on very many values with names as long as they may be."""
     return [
         action(
-            NOW - random.randrange(days * DAY), n, f"{random.randrange(values):05d}" + random.choice("xé") * 90,
+            NOW - random.randrange(days * DAY),
+            n,
+            f"{random.randrange(values):05d}" + random.choice("xé") * 90,
             application_id="a" * 50,
         )
         for n in range(actions)
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_kept_of_too_much_depends_on_no_order(seed: int) -> None:

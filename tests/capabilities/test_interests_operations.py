@@ -82,10 +82,16 @@ def test_a_summary_goes_back_to_the_first_action(asked: Asked) -> None:
     assert len(rows) == 34
     assert sum(row["total"] for row in rows) == 100
     assert rows[-1] == {
-        "topic": "Article", "application": "web", "scope": "category", "value": "A", "total": 3,
-        "period_starts_at": format_time(STARTS_AT), "period_ends_at": format_time(STARTS_AT + 30 * DAY),
-        "first_at": format_time(STARTS_AT + HOUR), "last_at": format_time(STARTS_AT + 20 * DAY + HOUR),
-    }  # fmt: skip
+        "topic": "Article",
+        "application": "web",
+        "scope": "category",
+        "value": "A",
+        "total": 3,
+        "period_starts_at": format_time(STARTS_AT),
+        "period_ends_at": format_time(STARTS_AT + 30 * DAY),
+        "first_at": format_time(STARTS_AT + HOUR),
+        "last_at": format_time(STARTS_AT + 20 * DAY + HOUR),
+    }
     short = asked.ask("interests_summary", id="user_id:42", limit=2)
     assert (short["rows"], short["more"]) == (rows[:2], True)
     since = asked.ask("interests_summary", id="user_id:42", start=format_time(STARTS_AT + 990 * DAY))["rows"]
@@ -100,15 +106,24 @@ def test_a_person_shows_interests_and_where_they_came_from(asked: Asked) -> None
     asked.now = STARTS_AT + DAY
     context = {"campaign": {"source": "mail", "medium": "email", "name": "spring", "other": 1}}
     asked.tell("page", STARTS_AT, context=context, anonymous_id="d1")
-    asked.tell("page", STARTS_AT + 2, properties={"url": "https://x.example/?utm_source=ads&utm_campaign=may#a"},
-               anonymous_id="d1")  # fmt: skip
+    asked.tell(
+        "page",
+        STARTS_AT + 2,
+        properties={"url": "https://x.example/?utm_source=ads&utm_campaign=may#a"},
+        anonymous_id="d1",
+    )
     act(asked, "A", STARTS_AT + 1, anonymous_id="d1", user_id="42")
     views = asked.ask("person", id="user_id:42")["views"]
     assert views["interests"]["Article"]["top"] == "A"
     assert views["interests"]["Article"]["scopes"]["category"]["A"]["weight"] == 1.0
     touches = asked.ask("interests_attribution", id="user_id:42")
-    assert touches["first_touch"] == {"at": format_time(STARTS_AT), "event": touches["first_touch"]["event"],
-                                      "source": "mail", "medium": "email", "name": "spring"}  # fmt: skip
+    assert touches["first_touch"] == {
+        "at": format_time(STARTS_AT),
+        "event": touches["first_touch"]["event"],
+        "source": "mail",
+        "medium": "email",
+        "name": "spring",
+    }
     assert (touches["last_touch"]["source"], touches["last_touch"]["name"]) == ("ads", "may")
 
 

@@ -104,5 +104,10 @@ def test_a_step_is_called_by_what_it_does_and_where_two_do_the_same_by_what_lead
 def test_steps_that_nothing_tells_apart_are_numbered() -> None:
     labels = labels_of("[{wait: 1d}, {send: a}, {wait: 1d}, {send: b}, {wait: 1d}, {send: a}]")
     assert [*labels.values()] == [
-        "wait 1 day", "send a", "wait 1 day (2nd)", "send b", "wait 1 day (3rd)", "send a (2nd)",
-    ]  # fmt: skip
+        "wait 1 day",
+        "send a",
+        "wait 1 day (2nd)",
+        "send b",
+        "wait 1 day (3rd)",
+        "send a (2nd)",
+    ]

@@ -157,9 +157,12 @@ class Life:
 
     def _record(self, told: Told, number: int) -> None:
         event = Event(
-            type=told.type, identifiers=(Identifier("user_id", "ada"),), occurred_at=from_datetime(told.occurred),
-            key=str(number), properties=told.properties,
-        )  # fmt: skip
+            type=told.type,
+            identifiers=(Identifier("user_id", "ada"),),
+            occurred_at=from_datetime(told.occurred),
+            key=str(number),
+            properties=told.properties,
+        )
         assert self.stage.engine.recorder.record([event])[0].status in ("accepted", "duplicate")
 
     def mails(self) -> list[tuple[datetime, str]]:

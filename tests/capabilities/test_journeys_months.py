@@ -28,9 +28,11 @@ PEOPLE = ("ada", "bob")
 
 def text_of(journey: Json, version: int, *, capped: bool) -> str:
     mail = {
-        "senders": {"shop": {"from": "shop@example.com"}}, "caps": CAPS, "give_up_after": GIVE_UP,
+        "senders": {"shop": {"from": "shop@example.com"}},
+        "caps": CAPS,
+        "give_up_after": GIVE_UP,
         "templates": {name: {"subject": name, "text": name} for name in TEMPLATES},
-    }  # fmt: skip
+    }
     return yaml.safe_dump({"journeys": {"drawn": {**journey, "version": version}}} | ({"mail": mail} if capped else {}))
 
 
@@ -129,9 +131,13 @@ class Lived(Life):
                 self._operate(told)
             else:
                 event = Event(
-                    type=told.type, identifiers=(Identifier("user_id", told.who),), key=str(number),
-                    occurred_at=from_datetime(told.occurred), properties=told.properties, historical=told.historical,
-                )  # fmt: skip
+                    type=told.type,
+                    identifiers=(Identifier("user_id", told.who),),
+                    key=str(number),
+                    occurred_at=from_datetime(told.occurred),
+                    properties=told.properties,
+                    historical=told.historical,
+                )
                 assert self.stage.engine.recorder.record([event])[0].status == "accepted"
         self.stage.until(from_datetime(until))
 

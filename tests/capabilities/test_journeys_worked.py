@@ -37,8 +37,10 @@ def test_a_journey_sends_waits_and_branches() -> None:
     stage.tell("signed_up", user_id="ada", properties={"plan": "pro"})
     stage.until(STARTS_AT + 10 * DAY)
     assert stage.got() == [
-        ("2026-01-01T00:00", "hello"), ("2026-01-06T00:00", "call_us"), ("2026-01-06T00:00", "goodbye"),
-    ]  # fmt: skip
+        ("2026-01-01T00:00", "hello"),
+        ("2026-01-06T00:00", "call_us"),
+        ("2026-01-06T00:00", "goodbye"),
+    ]
     assert stage.path() == ["1", "2", "bought", "bought.else.1", "bought.else.1.1.1", "end", "completed"]
 
 
@@ -257,9 +259,13 @@ def test_a_bounce_from_outside_ends_nothing_and_one_of_ours_ends_marketing() -> 
     person = stage.engine.reader.person("default", "user_id:ada")
     for source_type, left in (("external", False), ("internal", True)):
         bounced = Event(
-            type="mail_bounced", identifiers=(person.identifiers[person.id],), occurred_at=stage.now, key=source_type,
-            source_type=source_type, properties={"bounce": "permanent"},
-        )  # fmt: skip
+            type="mail_bounced",
+            identifiers=(person.identifiers[person.id],),
+            occurred_at=stage.now,
+            key=source_type,
+            source_type=source_type,
+            properties={"bounce": "permanent"},
+        )
         assert event([bounced])[0].status == "accepted"
         assert (stage.path()[-1] == "bounced") is left
 
@@ -273,9 +279,10 @@ def test_a_mail_that_waits_is_withdrawn_when_its_journey_is_left() -> None:
     stage.tell("closed_account", user_id="ada")
     stage.until(STARTS_AT + DAY)
     assert stage.mails == []
-    assert stage.engine.reader.views(stage.engine.reader.person("default", "user_id:ada"), stage.now)["journeys"][
-        "sent"
-    ] == {}  # fmt: skip
+    assert (
+        stage.engine.reader.views(stage.engine.reader.person("default", "user_id:ada"), stage.now)["journeys"]["sent"]
+        == {}
+    )
 
 
 def test_a_mail_that_waits_is_sent_after_the_pause() -> None:

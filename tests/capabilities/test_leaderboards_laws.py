@@ -47,11 +47,18 @@ PAST = (0, DAY, 9 * DAY, 40 * DAY)
 
 
 SCORING = (
-    ("tool_used", {}), ("result_shared", {}), ("points_earned", {"points": 30}), ("page", {}),
-    ("tag_added", {"tag": "vip"}), ("tag_removed", {"tag": "vip"}), ("identify", {"plan": "free"}),
-    ("identify", {"plan": "pro"}), ("campaign_delivered", {"campaign_id": "spring"}),
-    ("purchase_completed", {"total": 12.5, "currency": "EUR"}), ("points_spend_requested", {"points": 7}),
-)  # fmt: skip
+    ("tool_used", {}),
+    ("result_shared", {}),
+    ("points_earned", {"points": 30}),
+    ("page", {}),
+    ("tag_added", {"tag": "vip"}),
+    ("tag_removed", {"tag": "vip"}),
+    ("identify", {"plan": "free"}),
+    ("identify", {"plan": "pro"}),
+    ("campaign_delivered", {"campaign_id": "spring"}),
+    ("purchase_completed", {"total": 12.5, "currency": "EUR"}),
+    ("points_spend_requested", {"points": 7}),
+)
 
 
 def competed(random: Random, people: int, count: int) -> list[Event]:

@@ -57,8 +57,14 @@ def test_what_is_composed_is_read_back(subject: str, name: str, html: str, text:
     read = parsed(message)
     assert not read.defects
     assert [name for name, _ in read.items() if name not in ("Content-Type", "Content-Transfer-Encoding")] == [
-        "From", "To", "Subject", "Date", "Message-ID", "List-Id", "MIME-Version",
-    ]  # fmt: skip
+        "From",
+        "To",
+        "Subject",
+        "Date",
+        "Message-ID",
+        "List-Id",
+        "MIME-Version",
+    ]
     assert str(read["Subject"]) == subject
     # Of encoded words in a name the newer parser of the standard library leaves the blanks between; the older one is
     # right.
@@ -115,10 +121,26 @@ def test_addresses(text: str, mailbox: str, smtputf8: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ada", "@b.example", "a@", "a@b", "a b@c.example", "a@b.example\r\nBcc: c@d.example", "a@b..example",
-     "<a@b.example>", "a@b.example,c@d.example", ".a@b.example", "a..b@c.example", "a" * 65 + "@b.example",
-     "a@-b.example", "a@1.2.3.4", "a@" + "b" * 64 + ".example", '"a b"@c.example'],
-)  # fmt: skip
+    [
+        "",
+        "ada",
+        "@b.example",
+        "a@",
+        "a@b",
+        "a b@c.example",
+        "a@b.example\r\nBcc: c@d.example",
+        "a@b..example",
+        "<a@b.example>",
+        "a@b.example,c@d.example",
+        ".a@b.example",
+        "a..b@c.example",
+        "a" * 65 + "@b.example",
+        "a@-b.example",
+        "a@1.2.3.4",
+        "a@" + "b" * 64 + ".example",
+        '"a b"@c.example',
+    ],
+)
 def test_what_is_no_address(text: str) -> None:
     assert address_of(text) is None
     with pytest.raises(InvalidAddress):

@@ -50,10 +50,17 @@ class Shop:
         engine = self.opened()
         for who, order in enumerate(orders):
             for type, properties in (("identify", {"email": f"p{who}@x.example"}), ("ordered", {"order": order})):
-                [receipt] = engine.recorder.record([Event(
-                    type=type, identifiers=(Identifier("user_id", f"p{who}"),), occurred_at=system_clock(),
-                    key=f"{type} {who} {order}", properties=properties,
-                )])  # fmt: skip
+                [receipt] = engine.recorder.record(
+                    [
+                        Event(
+                            type=type,
+                            identifiers=(Identifier("user_id", f"p{who}"),),
+                            occurred_at=system_clock(),
+                            key=f"{type} {who} {order}",
+                            properties=properties,
+                        )
+                    ]
+                )
                 assert receipt.status == "accepted", receipt
         engine.close()
 

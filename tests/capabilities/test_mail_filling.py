@@ -61,8 +61,9 @@ def test_styles_are_put_into_elements_whose_own_styles_have_line_breaks() -> Non
     assert made.failure == ""
     [paragraph] = attributes(made.html, "p")
     assert {part.strip() for part in (paragraph["style"] or "").split(";") if part.strip()} == {
-        "margin: 0", "color: red",
-    }  # fmt: skip
+        "margin: 0",
+        "color: red",
+    }
 
 
 def test_an_empty_alternative_text_stays() -> None:
@@ -126,9 +127,9 @@ def test_a_long_source_without_a_chain_is_a_template(source: str) -> None:
     assert not isinstance(paths_in({"t": source}, "t"), Filled)
 
 
-@pytest.mark.parametrize(("value", "shown"), [
-    ("Ada", "Ada"), ("", "friend"), ("  ", "friend"), (None, "friend"), (0, "0"), (False, "False"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "shown"), [("Ada", "Ada"), ("", "friend"), ("  ", "friend"), (None, "friend"), (0, "0"), (False, "False")]
+)
 def test_a_name_that_was_sent_empty_is_greeted_as_one_that_was_not_sent(value: object, shown: str) -> None:
     source = '<p>Hi {{ person.name | default("friend") }},</p>'
     assert filled(source, person={"name": value}).html == f"<p>Hi {shown},</p>"

@@ -26,7 +26,7 @@ asked = st.tuples(st.sampled_from(sorted(PEOPLE)), st.integers(0, 6), st.sampled
 moods = st.sampled_from(["well", "well", "lost", "retry"])
 rounds = st.lists(
     st.tuples(moods, st.lists(asked, min_size=2, max_size=6), st.integers(1, 400)), min_size=3, max_size=8
-)  # fmt: skip
+)
 """What senders do, what is asked for then, and how many minutes pass afterwards."""
 
 

@@ -37,9 +37,12 @@ def test_a_mail_is_sent_with_headers_for_unsubscribing() -> None:
     [(type, properties)] = stage.outcomes()
     assert type == "mail_sent"
     assert {name: properties[name] for name in ("message", "template", "address", "subject", "topic")} == {
-        "message": message, "template": "welcome", "address": "ada@example.com", "subject": "Welcome Ada",
+        "message": message,
+        "template": "welcome",
+        "address": "ada@example.com",
+        "subject": "Welcome Ada",
         "topic": "news",
-    }  # fmt: skip
+    }
     assert mails_of(stage) == [("welcome", "sent")]
 
 

@@ -25,24 +25,38 @@ def mistakes(yaml: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("subject: Hi\n      text: 'x {{ person.trait.name }}'",
-         "shop.yaml:6: template 'welcome': 'person' has no 'trait'; did you mean 'traits'?"),
-        ("subject: Hi\n      text: |\n        one\n        {{ cod }}\n      variables: {code: {}}",
-         "shop.yaml:8: template 'welcome': nothing is known under 'cod'; did you mean 'code'?"),
-        ("subject: '{{ unsubscribe }}'\n      text: x",
-         "shop.yaml:5: template 'welcome': nothing is known under 'unsubscribe'; did you mean 'unsubscribe_url'?"),
+        (
+            "subject: Hi\n      text: 'x {{ person.trait.name }}'",
+            "shop.yaml:6: template 'welcome': 'person' has no 'trait'; did you mean 'traits'?",
+        ),
+        (
+            "subject: Hi\n      text: |\n        one\n        {{ cod }}\n      variables: {code: {}}",
+            "shop.yaml:8: template 'welcome': nothing is known under 'cod'; did you mean 'code'?",
+        ),
+        (
+            "subject: '{{ unsubscribe }}'\n      text: x",
+            "shop.yaml:5: template 'welcome': nothing is known under 'unsubscribe'; did you mean 'unsubscribe_url'?",
+        ),
         ("subject: Hi\n      text: '{{ person.id'", "shop.yaml:6: template 'welcome': unexpected end of input"),
-        ("subject: Hi\n      html: mails/none.html",
-         "shop.yaml:6: template 'welcome': file 'mails/none.html' cannot be read"),
+        (
+            "subject: Hi\n      html: mails/none.html",
+            "shop.yaml:6: template 'welcome': file 'mails/none.html' cannot be read",
+        ),
         ("subject: Hi\n      html: ../outside.html", "it lies outside the folder of the definitions"),
-        ("subject: Hi\n      html: bad.html",
-         "bad.html:2: template 'welcome': nothing is known under 'prson'; did you mean 'person'?"),
+        (
+            "subject: Hi\n      html: bad.html",
+            "bad.html:2: template 'welcome': nothing is known under 'prson'; did you mean 'person'?",
+        ),
         ("subject: Hi\n      html: inner.html", "layout.html:3: template 'welcome': nothing is known under 'titel'"),
         ("subject: Hi\n      html: dynamic.html", "dynamic.html:1: `include` needs the name of a file in quotes"),
-        ("subject: Hi\n      mjml: <mjml><mj-body><mj-txt>x</mj-txt></mj-body></mjml>",
-         "shop.yaml:6: template 'welcome': MJML has no <mj-txt>; did you mean <mj-text>?"),
-        ("subject: Hi\n      html: style.html",
-         "style.html:3: template 'welcome': style='color red' is no CSS: Unexpected token: Ident(\"red\")"),
+        (
+            "subject: Hi\n      mjml: <mjml><mj-body><mj-txt>x</mj-txt></mj-body></mjml>",
+            "shop.yaml:6: template 'welcome': MJML has no <mj-txt>; did you mean <mj-text>?",
+        ),
+        (
+            "subject: Hi\n      html: style.html",
+            "style.html:3: template 'welcome': style='color red' is no CSS: Unexpected token: Ident(\"red\")",
+        ),
         ("subject: Hi\n      mjml: style.mjml", "style.mjml:2: template 'welcome': style='x' is no CSS: End of input"),
         ("subject: Hi\n      html: <p>x</p>\n      mjml: <mjml></mjml>", "has both `html` and `mjml`; keep one"),
         ("subject: Hi", "shop.yaml:4: `mail`: `templates.welcome`: needs `html`, `mjml` or `text`"),
@@ -51,7 +65,7 @@ def mistakes(yaml: str, folder: Path) -> str:
         ("subject: Hi\n      text: '{{ features.monetary_totl }}'", "features has no 'monetary_totl'"),
         ("subject: Hi\n      text: x\n      topic: nws", "there is no topic 'nws'; did you mean 'news'?"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text("<p>\n{{ prson.id }}</p>")
     (tmp_path / "layout.html").write_text("<html>\n<title>\n{{ titel }}</title>{% block body %}{% endblock %}")
@@ -72,7 +86,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
     ("section", "message"),
     [
         ("senders: {shop: {from: not an address}}", "is not a mail address"),
-        ("senders: {shop: {from: a@b.example, name: \"x\\r\\nBcc: c@d.example\"}}", "a name without line breaks"),
+        ('senders: {shop: {from: a@b.example, name: "x\\r\\nBcc: c@d.example"}}', "a name without line breaks"),
         ("senders: {shop: {from: a@b.example, reply_to: c@d.example, replies: e@f.example}}", "keep one"),
         ("provider: {url: 'http://relay'}", "must be an address such as smtp://"),
         ("quiet_hours: {from: '21:00', to: '21:00'}", "no mail would ever be sent"),
@@ -81,7 +95,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
         ("timezone: Europe/Berln", "a time zone such as"),
         ("caps: [{mails: 0, per: 7d}]", "caps[0].mails"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_the_section(section: str, message: str, tmp_path: Path) -> None:
     assert message in mistakes(f"mail:\n  {section}\n", tmp_path)
 

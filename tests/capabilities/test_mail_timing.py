@@ -66,9 +66,12 @@ def clock_time(minutes: int) -> time:
 
 @settings(max_examples=100)
 @given(
-    zone=st.sampled_from(ZONES), near=st.integers(0, 100), away=st.integers(-30 * 60, 30 * 60),
-    start=st.integers(0, 1_439), stop=st.integers(0, 1_439),
-)  # fmt: skip
+    zone=st.sampled_from(ZONES),
+    near=st.integers(0, 100),
+    away=st.integers(-30 * 60, 30 * 60),
+    start=st.integers(0, 1_439),
+    stop=st.integers(0, 1_439),
+)
 @example("Europe/Rome", 5, 45, 1_260, 150)
 @example("Europe/Rome", 5, -15, 150, 165)
 @example("Europe/Rome", 4, -15, 120, 180)

@@ -23,9 +23,13 @@ def values(definitions: str, *told: tuple[str, dict[str, Any]]) -> dict[str, Any
     state = memory.empty()
     for number, (type, properties) in reversed(list(enumerate(told))):
         event = Event(
-            type=type, identifiers=(), occurred_at=T0 + number * DAY, key=str(number), properties=properties,
+            type=type,
+            identifiers=(),
+            occurred_at=T0 + number * DAY,
+            key=str(number),
+            properties=properties,
             context={"ip": "192.0.2.1"},
-        )  # fmt: skip
+        )
         state = memory.after(state, Recorded(event, event_id("", "", str(number)), "thread", 1, 0))
     shown = memory.view(state, T0 + 100 * DAY, [])
     return {f"{type}/{key}": f["value"] for type in shown if type != "retracted" for key, f in shown[type].items()}
@@ -53,10 +57,8 @@ def test_a_derivation_needs_no_code() -> None:
         ("fair_visited", {"price": 5}),
     ) == {
         "preference/shoe_size": 41,
-        "behavioral/visits:Lyon": {
-            "visits": 2, "spent": 0.5, "first_guide": "Ann", "ip": "192.0.2.1", "place": "fair",
-        },
-    }  # fmt: skip
+        "behavioral/visits:Lyon": {"visits": 2, "spent": 0.5, "first_guide": "Ann", "ip": "192.0.2.1", "place": "fair"},
+    }
 
 
 def test_entries_of_lists_and_mappings_make_facts() -> None:
@@ -66,9 +68,10 @@ def test_entries_of_lists_and_mappings_make_facts() -> None:
           wish: {events: booked, each: wishes, fact: "preference/{key:slug}", value: value}
     """
     told = {
-        "room": 12, "guests": [{"name": "Ann", "age": 7}, "Bob", {"age": 1}, None],
+        "room": 12,
+        "guests": [{"name": "Ann", "age": 7}, "Bob", {"age": 1}, None],
         "wishes": {"Late check-out": True, "Pillow (soft)": "two", " ": 1, "None": None},
-    }  # fmt: skip
+    }
     assert values(declared, ("booked", told)) == {
         "fact/guest:Ann": {"age": 7, "room": 12},
         "fact/guest:Bob": {"age": None, "room": 12},
@@ -184,9 +187,14 @@ def test_a_slug_is_a_plain_word() -> None:
 
 def test_what_means_something_else_is_another_word() -> None:
     others = [
-        ("मेरी", "मेरा"), ("バス", "ハス"), ("がき", "かき"), ("🙂", "👍"), ("?!", "!?"),
-        ("x" * 64 + " one", "x" * 64 + " two"), ("न" * 1_001 + "अ", "न" * 1_001 + "आ"),
-    ]  # fmt: skip
+        ("मेरी", "मेरा"),
+        ("バス", "ハス"),
+        ("がき", "かき"),
+        ("🙂", "👍"),
+        ("?!", "!?"),
+        ("x" * 64 + " one", "x" * 64 + " two"),
+        ("न" * 1_001 + "अ", "न" * 1_001 + "आ"),
+    ]
     for one, other in others:
         assert slug(one) != slug(other)
         assert all(0 < len(slug(each)) <= 64 for each in (one, other))

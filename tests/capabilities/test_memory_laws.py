@@ -90,16 +90,22 @@ def test_whatever_is_declared_keeps_the_laws(random: Random) -> None:
     rooms = [7, "suite", None, {"floor": 1}]
     events = [
         record(
-            T0 + random.randrange(3), random.choice(("booked", "cancelled")),
+            T0 + random.randrange(3),
+            random.choice(("booked", "cancelled")),
             {
-                "city": random.choice("abcde"), "room": random.choice(rooms), "nights": random.choice((1, "0.5", None)),
-                "guests": random.choice((2, None)), "mood": random.choice(("glad", 3)), "sure": random.random(),
+                "city": random.choice("abcde"),
+                "room": random.choice(rooms),
+                "nights": random.choice((1, "0.5", None)),
+                "guests": random.choice((2, None)),
+                "mood": random.choice(("glad", 3)),
+                "sure": random.random(),
                 "wishes": random.choice(({"A": 1, "a!": 2}, {"B": 1}, {"c": True}, None, [])),
             },
-            random.choice(("ann", "bob", "cid", "dan")), str(number),
+            random.choice(("ann", "bob", "cid", "dan")),
+            str(number),
         )
         for number in range(30)
-    ]  # fmt: skip
+    ]
     for law in LAWS:
         law(declared, events, random)
 
@@ -114,11 +120,15 @@ def test_one_purchase_makes_exactly_three_facts(random: Random) -> None:
     shop = Asked()
     purchases = [
         {
-            "order_id": f"order-{n}", "product_id": "whey_1kg", "product_name": f"Whey {n}", "total": n + 0.1,
-            "currency": "BRL", "payment_method": ("pix", "card")[n % 2],
+            "order_id": f"order-{n}",
+            "product_id": "whey_1kg",
+            "product_name": f"Whey {n}",
+            "total": n + 0.1,
+            "currency": "BRL",
+            "payment_method": ("pix", "card")[n % 2],
         }
         for n in range(50)
-    ]  # fmt: skip
+    ]
     arrivals = random.sample(range(50), 50) + random.choices(range(50), k=25)
     for n in random.sample(arrivals, len(arrivals)):
         shop.tell("purchase_completed", T0 - 60 * DAY + n * DAY, key=f"p{n}", user_id="ada", properties=purchases[n])
@@ -126,17 +136,26 @@ def test_one_purchase_makes_exactly_three_facts(random: Random) -> None:
     facts = {(fact["type"], fact["key"]): fact for fact in answer["facts"]}
     assert {name: fact["value"] for name, fact in facts.items()} == {
         ("purchase", "last_transaction"): {
-            "order_id": "order-49", "product_id": "whey_1kg", "product_name": "Whey 49", "total": 49.1,
-            "currency": "BRL", "payment_method": "card", "purchased_at": "2025-12-21T00:00:00.000000Z",
+            "order_id": "order-49",
+            "product_id": "whey_1kg",
+            "product_name": "Whey 49",
+            "total": 49.1,
+            "currency": "BRL",
+            "payment_method": "card",
+            "purchased_at": "2025-12-21T00:00:00.000000Z",
         },
         ("purchase", "product:whey_1kg"): {
             # 0 + 1 + … + 49 is 1225, and fifty tenths are 5.
-            "product_name": "Whey 49", "purchases": 50, "total_spent": 1230.0,
-            "total_spent_by_currency": {"BRL": 1230.0}, "average_interval_days": 1.0,
-            "first_at": "2025-11-02T00:00:00.000000Z", "last_at": "2025-12-21T00:00:00.000000Z",
+            "product_name": "Whey 49",
+            "purchases": 50,
+            "total_spent": 1230.0,
+            "total_spent_by_currency": {"BRL": 1230.0},
+            "average_interval_days": 1.0,
+            "first_at": "2025-11-02T00:00:00.000000Z",
+            "last_at": "2025-12-21T00:00:00.000000Z",
         },
         ("preference", "payment_method"): "card",
-    }  # fmt: skip
+    }
     newest = [event_id("default", "shop", f"p{n}") for n in (49, 48, 47)]
     assert facts["purchase", "last_transaction"]["source_event_ids"] == newest
     assert {(fact["events"], fact["source"], fact["confidence"]) for fact in facts.values()} == {
@@ -318,10 +337,14 @@ def test_what_rests_on_a_retracted_fact_goes_with_it_unless_somebody_else_says_s
         return record(T0 + n, "agent_insight", told, source, f"{n}")
 
     events = [
-        insight(1, "a"), insight(2, "b", "fact/a"), insight(3, "c", "fact/b"), insight(4, "d", "fact/b"),
-        insight(5, "d", source="bob"), record(T0 + 10, "fact_retracted", {"type": "fact", "key": "a"}),
+        insight(1, "a"),
+        insight(2, "b", "fact/a"),
+        insight(3, "c", "fact/b"),
+        insight(4, "d", "fact/b"),
+        insight(5, "d", source="bob"),
+        record(T0 + 10, "fact_retracted", {"type": "fact", "key": "a"}),
         insight(11, "c", "fact/b"),
-    ]  # fmt: skip
+    ]
     shown = view(events, T0 + DAY)
     # `c` was learned again after the retraction, `d` is what Bob says too.
     assert sorted(shown["fact"]) == ["c", "d"]

@@ -229,8 +229,11 @@ def test_what_occurs_after_a_retraction_counts_anew_and_what_comes_late_does_not
     assert (product["value"]["purchases"], product["value"]["total_spent"], product["events"]) == (1, 5.0, 1)
     lineage = shop.ask("memory_lineage", id=ADA, type="purchase", key="product:a")["events"]
     assert [event["type"] for event in lineage] == [
-        "purchase_completed", "fact_retracted", "purchase_completed", "purchase_completed",
-    ]  # fmt: skip
+        "purchase_completed",
+        "fact_retracted",
+        "purchase_completed",
+        "purchase_completed",
+    ]
 
 
 def test_lineage_names_an_event_whose_facts_were_all_over() -> None:

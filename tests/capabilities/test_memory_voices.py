@@ -76,9 +76,11 @@ def test_a_person_who_says_something_else_has_one_word_however_it_was_told() -> 
 
 
 TELLS = {
-    "user_declared": "fact_remembered", "event_derived": "purchase_completed", "system_computed": "fact_computed",
+    "user_declared": "fact_remembered",
+    "event_derived": "purchase_completed",
+    "system_computed": "fact_computed",
     "agent_inferred": "agent_insight",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(SOURCES)))

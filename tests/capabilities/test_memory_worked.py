@@ -39,9 +39,13 @@ def told(row: dict[str, str]) -> Recorded:
     at, source = parse_time(row["occurred at"]), row.get("from", "shop")
     key = f"{row['event']} {at}"
     event = Event(
-        type=row["event"], identifiers=(), occurred_at=at, key=key, source=source,
+        type=row["event"],
+        identifiers=(),
+        occurred_at=at,
+        key=key,
+        source=source,
         properties=json.loads(row["properties"]),
-    )  # fmt: skip
+    )
     return Recorded(event, event_id("default", source, key), "thread", 1, at)
 
 
@@ -84,8 +88,11 @@ def test_who_says_what(random: Random) -> None:
         conflicts = [[each["value"], each["confidence"]] for each in fact["conflicts"]]
         said = [fact["value"], fact["source"], fact["confidence"], conflicts]
         assert said == [
-            json.loads(row["value"]), row["source"], float(row["confidence"]), json.loads(row["conflicts"]),
-        ], row["at"]  # fmt: skip
+            json.loads(row["value"]),
+            row["source"],
+            float(row["confidence"]),
+            json.loads(row["conflicts"]),
+        ], row["at"]
 
 
 def test_a_retraction(random: Random) -> None:
@@ -132,11 +139,25 @@ def test_options_aggregates_and_sources_are_in_the_page() -> None:
 
 
 EVENT_TYPES = {
-    "purchase_completed", "purchase_abandoned", "product_viewed", "product_asked", "interest_detected",
-    "sentiment_detected", "conversation_started", "conversation_ended", "campaign_delivered", "campaign_engaged",
-    "campaign_ignored", "subscription_created", "subscription_cancelled", "form_submitted", "discount_requested",
-    "discount_accepted", "agent_insight", "objection_raised",
-}  # fmt: skip
+    "purchase_completed",
+    "purchase_abandoned",
+    "product_viewed",
+    "product_asked",
+    "interest_detected",
+    "sentiment_detected",
+    "conversation_started",
+    "conversation_ended",
+    "campaign_delivered",
+    "campaign_engaged",
+    "campaign_ignored",
+    "subscription_created",
+    "subscription_cancelled",
+    "form_submitted",
+    "discount_requested",
+    "discount_accepted",
+    "agent_insight",
+    "objection_raised",
+}
 """The types that the first of the systems that Threadline replaces knew by name."""
 
 

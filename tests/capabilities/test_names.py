@@ -43,9 +43,16 @@ CASES = {
 }
 """Each place that names something, with @ where the name stands."""
 GOOD = {
-    "segment": "vip-buyers", "segment left": "vip-buyers", "sender": "shop", "topic": "news",
-    "template": "onboarding/first-day.v2", "journey": "welcome-1", "destination": "crm", "rule": "r", "streak": "daily",
-}  # fmt: skip
+    "segment": "vip-buyers",
+    "segment left": "vip-buyers",
+    "sender": "shop",
+    "topic": "news",
+    "template": "onboarding/first-day.v2",
+    "journey": "welcome-1",
+    "destination": "crm",
+    "rule": "r",
+    "streak": "daily",
+}
 
 
 def mistakes(*texts: str) -> list[str]:
@@ -130,9 +137,15 @@ def test_a_field_that_never_has_a_value_is_a_mistake_where_it_stands(field: str,
 
 
 @pytest.mark.parametrize(
-    "field", ["interests.Article.scopes.category.A.weight", "interests.Article.weight", "segments.vip-buyers.since",
-              "journeys.active.welcome-1.step", "streaks.daily.current"]
-)  # fmt: skip
+    "field",
+    [
+        "interests.Article.scopes.category.A.weight",
+        "interests.Article.weight",
+        "segments.vip-buyers.since",
+        "journeys.active.welcome-1.step",
+        "streaks.daily.current",
+    ],
+)
 def test_a_field_that_may_have_a_value_is_none(field: str) -> None:
     assert mistakes(DECLARED, STEP + f"if: {{field: {field}, exists: true}}\n        then: [{{wait: 1d}}]") == []
 

@@ -108,9 +108,15 @@ def test_a_correction_of_a_correction_that_is_still_wrong_stays_open() -> None:
 def kept(asked: Asked, payload: dict[str, Any], form: str) -> str:
     """The id of an entry that a wire has made of a message."""
     entry = RejectedEntry(
-        id="1" * 32, workspace="default", source="web", code="no_identifier", message="", received_at=asked.now,
-        payload=payload, form=form,
-    )  # fmt: skip
+        id="1" * 32,
+        workspace="default",
+        source="web",
+        code="no_identifier",
+        message="",
+        received_at=asked.now,
+        payload=payload,
+        form=form,
+    )
     asked.engine.rejected.add([entry])
     return entry.id
 

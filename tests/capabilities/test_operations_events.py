@@ -40,9 +40,13 @@ def test_each_event_has_its_own_outcome() -> None:
     )
     said = [(each["status"], each.get("code", "")) for each in answer["receipts"]]
     assert said == [
-        ("accepted", ""), ("duplicate", ""), ("conflict", ""), ("rejected", "no_identifier"),
-        ("rejected", "reserved_type"), ("accepted", ""),
-    ]  # fmt: skip
+        ("accepted", ""),
+        ("duplicate", ""),
+        ("conflict", ""),
+        ("rejected", "no_identifier"),
+        ("rejected", "reserved_type"),
+        ("accepted", ""),
+    ]
     assert (answer["accepted"], answer["duplicates"], answer["conflicts"], answer["rejected"]) == (2, 1, 1, 2)
     assert asked.ask("person", id="user_id:ada")["position"] == 2
 
@@ -111,8 +115,10 @@ def test_one_person_may_be_named_in_several_ways() -> None:
     asked.tell("identify", user_id="ada", email=["ada@example.com", "ADA@work.example"])
     person = asked.ask("person", id="email:ada@work.example")
     assert [f"{i['kind']}:{i['value']}" for i in person["identifiers"]] == [
-        "user_id:ada", "email:ada@example.com", "email:ada@work.example",
-    ]  # fmt: skip
+        "user_id:ada",
+        "email:ada@example.com",
+        "email:ada@work.example",
+    ]
 
 
 # --- pages ------------------------------------------------------------------------------------
@@ -206,9 +212,14 @@ def test_an_event_is_shown_whole() -> None:
         name: event[name] for name in ("type", "key", "source", "source_type", "object_ref", "historical", "properties")
     }
     assert told == {
-        "type": "group", "key": "g", "source": "shop", "source_type": "external", "object_ref": "acme",
-        "historical": True, "properties": {"plan": "gold"},
-    }  # fmt: skip
+        "type": "group",
+        "key": "g",
+        "source": "shop",
+        "source_type": "external",
+        "object_ref": "acme",
+        "historical": True,
+        "properties": {"plan": "gold"},
+    }
     assert (event["occurred_at"], event["original_time"]) == ("2025-12-31T00:00:00.000000Z",) * 2
     assert (event["person"], event["sequence"], event["thread"]) == (receipt["person"], 1, receipt["thread"])
 
@@ -339,10 +350,17 @@ def test_a_message_is_found_after_its_credential_is_gone() -> None:
 def test_a_message_is_found_whatever_its_source_is_called() -> None:
     asked = Asked()
     for source in ("", "a/b", "\n", "é" * 2_000):
-        (receipt,) = asked.engine.recorder.record([Event(
-            type="page", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key=f"by {source[:9]}",
-            source=source,
-        )])  # fmt: skip
+        (receipt,) = asked.engine.recorder.record(
+            [
+                Event(
+                    type="page",
+                    identifiers=(Identifier("user_id", "ada"),),
+                    occurred_at=STARTS_AT,
+                    key=f"by {source[:9]}",
+                    source=source,
+                )
+            ]
+        )
         assert receipt.status == "accepted"
         assert asked.ask("messages_show", message_id=f"by {source[:9]}")["event"]["id"] == receipt.id
 

@@ -157,8 +157,12 @@ def test_people_are_read_one_after_the_other_and_the_same_label_once() -> None:
     rows = training_rows(labels, ["x", "z"], whom)
     assert calls == [("a", 1), ("a", 2), ("b", 1), ("b", 3)]
     assert [(row.label.value, row.person) for row in rows] == [
-        ("first", "a"), (None, "b"), ("second", "a"), (None, "b"), (None, "a"),
-    ]  # fmt: skip
+        ("first", "a"),
+        (None, "b"),
+        ("second", "a"),
+        (None, "b"),
+        (None, "a"),
+    ]
     assert [row.values for row in rows] == [{"x": f"x {at}", "z": f"z {at}"} for at in (1, 1, 1, 3, 2)]
 
 

@@ -51,9 +51,10 @@ def test_points_that_are_switched_off_are_told_as_such() -> None:
     asked = Asked(definitions="points: false")
     asked.tell("tool_used", user_id="42")
     for operation, params in (
-        ("points_of", {}), ("points_spend", {"points": 1, "request": "a"}),
+        ("points_of", {}),
+        ("points_spend", {"points": 1, "request": "a"}),
         ("points_adjust", {"points": 1, "request": "a", "reason": "b"}),
-    ):  # fmt: skip
+    ):
         with pytest.raises(NotFound, match="switched off"):
             asked.ask(operation, id="user_id:42", **params)
     assert [each["type"] for each in asked.ask("events_of", id="user_id:42")["events"]] == ["tool_used"]

@@ -73,9 +73,12 @@ def test_people_are_called_by_name_then_e_mail_address_then_strongest_identifier
     refs = [ada, "user_id:ada", "bob", "email:cleo@example.com", "anonymous_id:device", "user_id:nobody", ":"]
     people = asked.ask("people_names", people=refs)["people"]
     assert {ref: each["name"] for ref, each in people.items()} == {
-        ada: "Ada Byron", "user_id:ada": "Ada Byron", "bob": "Bob@example.com",
-        "email:cleo@example.com": "cleo@example.com", "anonymous_id:device": "dora",
-    }  # fmt: skip
+        ada: "Ada Byron",
+        "user_id:ada": "Ada Byron",
+        "bob": "Bob@example.com",
+        "email:cleo@example.com": "cleo@example.com",
+        "anonymous_id:device": "dora",
+    }
     assert people["user_id:ada"]["id"] == ada
     assert asked.ask("people_names", people=[ada], workspace="other")["people"] == {}
 
@@ -159,8 +162,9 @@ def test_an_identifier_set_aside_is_shown_as_not_linked() -> None:
     asked.tell("page", user_id="bob", anonymous_id="phone")
     bob = asked.ask("person", id="user_id:bob")
     assert {f"{i['kind']}:{i['value']}": i["linked"] for i in bob["identifiers"]} == {
-        "user_id:bob": True, "anonymous_id:phone": False,
-    }  # fmt: skip
+        "user_id:bob": True,
+        "anonymous_id:phone": False,
+    }
 
 
 SPENDERS_CATALOGUE = Asked(definitions=SPENDERS).engine.catalogue
@@ -318,10 +322,13 @@ def test_a_named_request_is_carried_out_once_whoever_sends_it() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"add": ["other"]}, {"add": ["vip", "new"]}, {"add": ["vip", "other"], "remove": ["old"]},
-        {"add": ["vip", "new"], "remove": ["other"]}, {"remove": ["vip", "new"], "add": ["old"]},
+        {"add": ["other"]},
+        {"add": ["vip", "new"]},
+        {"add": ["vip", "other"], "remove": ["old"]},
+        {"add": ["vip", "new"], "remove": ["other"]},
+        {"remove": ["vip", "new"], "add": ["old"]},
     ],
-)  # fmt: skip
+)
 def test_a_named_request_with_other_tags_is_a_conflict_and_changes_nothing(
     other: dict[str, list[str]], stands: tuple[str, ...]
 ) -> None:
@@ -492,11 +499,14 @@ def test_only_a_merge_can_be_unmerged() -> None:
 @pytest.mark.parametrize(
     "declared",
     [
-        {"blocked": ["card:Shared"]}, {"junk": ["shared"]}, {"card": {"identifying": False}},
-        {"card": {"normalise": "email"}}, {"card": {"joins": False}},
+        {"blocked": ["card:Shared"]},
+        {"junk": ["shared"]},
+        {"card": {"identifying": False}},
+        {"card": {"normalise": "email"}},
+        {"card": {"joins": False}},
     ],
     ids=["blocked", "junk", "not identifying", "of another form", "joining nobody"],
-)  # fmt: skip
+)
 def test_whoever_an_identifier_founded_stays_although_it_names_nobody_any_more(declared: dict[str, Any]) -> None:
     asked = Asked()
     asked.tell("campaign_delivered", card="Shared", properties={"campaign_id": "spring"})

@@ -11,9 +11,11 @@ from tests.capabilities.asked import Asked
 
 HERE, THERE = "192.0.2.5", "2001:db8::1"
 TOLD: list[dict[str, str]] = [
-    {"ip_address": HERE}, {"ip_address": HERE, "user_id": "ada"}, {"anonymous_id": "phone", "ip_address": HERE},
+    {"ip_address": HERE},
+    {"ip_address": HERE, "user_id": "ada"},
+    {"anonymous_id": "phone", "ip_address": HERE},
     {"user_id": "eve", "email": "eve@shop.example", "ip_address": HERE},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(len(TOLD)))))
@@ -22,9 +24,10 @@ def test_an_address_joins_nobody_in_any_order(order: tuple[int, ...]) -> None:
     for number in order:
         asked.tell("page", **TOLD[number])
     assert {name: known_by(asked, name) for name in (f"ip_address:{HERE}", "user_id:ada", "anonymous_id:phone")} == {
-        f"ip_address:{HERE}": [f"ip_address:{HERE}"], "user_id:ada": ["user_id:ada"],
+        f"ip_address:{HERE}": [f"ip_address:{HERE}"],
+        "user_id:ada": ["user_id:ada"],
         "anonymous_id:phone": ["anonymous_id:phone"],
-    }  # fmt: skip
+    }
     assert known_by(asked, "user_id:eve") == ["email:eve@shop.example", "user_id:eve"]
     assert asked.ask("person", id=f"ip_address:{HERE}")["position"] == 1
     assert asked.ask("quarantine_list")["joins"] == []

@@ -88,8 +88,9 @@ def test_an_address_an_id_and_a_part_of_a_name_find_a_person_first(text: str) ->
 def test_an_address_finds_whom_it_came_with_as_a_trait_and_as_an_identifier_alike() -> None:
     asked = _known([("Ada", "One", "ada.l@example.com", False), ("Bob", "One", "ada.l@example.com", True)])
     assert [each["name"] for each in asked.ask("people_find", text="ADA.L@example.com")["people"]] == [
-        "Bob One", "Ada One",
-    ]  # fmt: skip
+        "Bob One",
+        "Ada One",
+    ]
 
 
 def test_words_of_what_somebody_did_find_nobody() -> None:

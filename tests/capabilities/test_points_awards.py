@@ -26,11 +26,20 @@ def anomalies(stage: Stage) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("type", "points"),
     [
-        ("conversation_started", 10), ("CONVERSATION_START", 10), ("tool_used", 5), ("TOOL_USE", 5),
-        ("app_opened", 1), ("DAILY_OPEN", 1), ("Application Opened", 1), ("result_shared", 15), ("SHARE_RESULT", 15),
-        ("page", 0), ("anything else", 0), ("points_earned", 0),
+        ("conversation_started", 10),
+        ("CONVERSATION_START", 10),
+        ("tool_used", 5),
+        ("TOOL_USE", 5),
+        ("app_opened", 1),
+        ("DAILY_OPEN", 1),
+        ("Application Opened", 1),
+        ("result_shared", 15),
+        ("SHARE_RESULT", 15),
+        ("page", 0),
+        ("anything else", 0),
+        ("points_earned", 0),
     ],
-)  # fmt: skip
+)
 def test_the_shipped_table(type: str, points: int) -> None:
     stage = Stage()
     stage.tell(type, properties={"points": 7})
@@ -142,11 +151,18 @@ MARCH = STARTS_AT + 59 * DAY
 @pytest.mark.parametrize(
     ("at", "type", "points"),
     [
-        (MARCH - 1, "tool_used", 5), (MARCH, "tool_used", 8), (MARCH - 1, "quiz_won", 0), (MARCH, "quiz_won", 20),
-        (MARCH - 1, "app_opened", 1), (MARCH, "app_opened", 0), (MARCH, "DAILY_OPEN", 0),
-        (MARCH + 9 * DAY, "quiz_won", 1), (MARCH + 9 * DAY, "tool_used", 8), (MARCH + 9 * DAY, "result_shared", 15),
+        (MARCH - 1, "tool_used", 5),
+        (MARCH, "tool_used", 8),
+        (MARCH - 1, "quiz_won", 0),
+        (MARCH, "quiz_won", 20),
+        (MARCH - 1, "app_opened", 1),
+        (MARCH, "app_opened", 0),
+        (MARCH, "DAILY_OPEN", 0),
+        (MARCH + 9 * DAY, "quiz_won", 1),
+        (MARCH + 9 * DAY, "tool_used", 8),
+        (MARCH + 9 * DAY, "result_shared", 15),
     ],
-)  # fmt: skip
+)
 def test_the_table_of_the_instant_decides(at: int, type: str, points: int) -> None:
     stage = Stage(TABLES)
     stage.now = at
@@ -251,11 +267,13 @@ def test_points_can_be_switched_off() -> None:
 def _told(count: int) -> list[Event]:
     return [
         Event(
-            type="tool_used", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT - number * HOUR,
+            type="tool_used",
+            identifiers=(Identifier("user_id", "ada"),),
+            occurred_at=STARTS_AT - number * HOUR,
             key=f"{number}",
         )
         for number in range(count)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 7, 60])

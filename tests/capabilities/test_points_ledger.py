@@ -23,9 +23,12 @@ UTC = Calendar()
 
 def line(type: str, points: int, at: int, number: int = 0) -> Recorded:
     event = Event(
-        type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=at, key=f"{number}",
+        type=type,
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=at,
+        key=f"{number}",
         properties={"points": points, "rule": f"rule-{number % 3}"},
-    )  # fmt: skip
+    )
     return Recorded(event, f"{number:032x}", "0" * 32, number, at)
 
 
@@ -179,9 +182,12 @@ def test_a_line_that_is_dated_ahead_is_dated_when_it_comes_in(type: str) -> None
     stage = Stage()
     stage.ask("record", events=[{"type": "page", "key": "first", "identifiers": {"user_id": "ada"}}])
     line = Event(
-        type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=stage.now + HOUR, key="line",
+        type=type,
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=stage.now + HOUR,
+        key="line",
         properties={"points": 100},
-    )  # fmt: skip
+    )
     assert [each.status for each in stage.engine.recorder.record([line, line])] == ["accepted", "duplicate"]
     view = stage.points()
     assert view["balance"] == (100 if type in ("points_earned", "points_adjusted") else -100)

@@ -29,9 +29,13 @@ points:
 
 def told(type: str, at: int, number: int, **fields: Any) -> Event:
     return Event(
-        type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=at, key=f"{type} {number}",
-        source_type="external", **fields,
-    )  # fmt: skip
+        type=type,
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=at,
+        key=f"{type} {number}",
+        source_type="external",
+        **fields,
+    )
 
 
 def lines(stage: Stage, rule: str) -> list[int]:

@@ -97,8 +97,9 @@ def test_preview_counts_what_would_go_and_names_what_folds_it() -> None:
         asked.tell("page_viewed", user_id="ada", at=asked.now - (40 + number) * DAY)
     found = asked.ask("retention_preview")
     assert [(each["rule"], each["people"], each["events"]) for each in found["rules"]] == [
-        ("mail", 0, 0), ("visits", 1, 3),
-    ]  # fmt: skip
+        ("mail", 0, 0),
+        ("visits", 1, 3),
+    ]
     assert "features" in found["projections"]
     assert erased(asked) == 0
 

@@ -41,8 +41,12 @@ def test_what_actions_leave_behind() -> None:
     assert found["offered"]["properties"] == {"to": "Ada", "at": 7}
     assert found["journey_entry_requested"]["properties"] == {"rule": "a", "version": 1, "journey": "welcome"}
     assert found["rule_logged"]["properties"] == {
-        "rule": "a", "version": 1, "level": "info", "message": "seen", "data": {"n": 1},
-    }  # fmt: skip
+        "rule": "a",
+        "version": 1,
+        "level": "info",
+        "message": "seen",
+        "data": {"n": 1},
+    }
     assert found["points_earned"]["properties"]["reason"] == "thanks"
 
 

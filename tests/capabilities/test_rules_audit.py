@@ -196,8 +196,10 @@ def test_a_message_shows_what_a_policy_of_ones_own_emits_and_sends_because_of_it
 
     assert [each["type"] for each in asked.ask("messages_show", message_id="message")["caused"]] == ["noticed"]
     assert effects() == [
-        ("echo", "waiting", "{}", 0), ("own", "waiting", "{'score': 7}", 0), ("own", "waiting", "{}", 0)
-    ]  # fmt: skip
+        ("echo", "waiting", "{}", 0),
+        ("own", "waiting", "{'score': 7}", 0),
+        ("own", "waiting", "{}", 0),
+    ]
     slow, stages = Slow(), []
     for hours in (1, 1, 24):
         asked.now += hours * HOUR
@@ -309,9 +311,13 @@ def forge(asked: Asked, **changes: Any) -> None:
     (made,) = asked.ask("decisions_list", rule="score")["decisions"]
     properties = {name: value for name, value in made.items() if name != "person"} | {"mode": "replay"} | changes
     event = Event(
-        type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=STARTS_AT, key="forged",
-        source_type="internal", properties=properties,
-    )  # fmt: skip
+        type="decision_made",
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=STARTS_AT,
+        key="forged",
+        source_type="internal",
+        properties=properties,
+    )
     assert asked.engine.recorder.record([event])[0].status == "accepted"
 
 

@@ -23,21 +23,32 @@ def test_a_decision_says_all_that_it_rests_on() -> None:
     assert made.pop("decision_id") == event["id"] == event_id("default", "policy:rules", f"{cause}/risk/4/live")
     assert made.pop("evaluated_at") == event["recorded_at"]
     content = {
-        "id": "risk", "version": 4, "name": "", "description": "", "priority": 50,
+        "id": "risk",
+        "version": 4,
+        "name": "",
+        "description": "",
+        "priority": 50,
         "conditions": {"field": "event.properties.score", "greater_than": 80},
         "actions": [{"store_decision": {"result": "reject", "reason": "score ${event.properties.score} > 80"}}],
-    }  # fmt: skip
+    }
     told = {
         "engine": 1,
         "inputs": {"event.properties.score": 91},
         "output": {"result": "reject", "reason": "score 91 > 80"},
         "status": "Rejected",
         "trace": [
-            {"step": 1, "field": "event.properties.score", "operator": "greater_than", "expected": 80, "actual": 91,
-             "matched": True, "note": ""}
+            {
+                "step": 1,
+                "field": "event.properties.score",
+                "operator": "greater_than",
+                "expected": 80,
+                "actual": 91,
+                "matched": True,
+                "note": "",
+            }
         ],
         "wished": [{"store_decision": {"result": "reject", "reason": "score 91 > 80"}}],
-    }  # fmt: skip
+    }
     # The hash is computed here from the description alone.
     digest = hashlib.sha256(canonical_json({"content": content, **told})).hexdigest()
     expected = {"event_id": cause, "rule": "risk", "version": 4, "rule_set": "applications", "mode": "live"}
@@ -95,11 +106,13 @@ def test_the_same_inputs_give_the_same_hash_whoever_and_whenever() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        RISK.replace("version: 4", "version: 5"), RISK.replace("priority: 50", "priority: 51"),
-        RISK.replace("greater_than: 80", "greater_than: 80.5"), RISK.replace("> 80\"", "> 80.\""),
+        RISK.replace("version: 4", "version: 5"),
+        RISK.replace("priority: 50", "priority: 51"),
+        RISK.replace("greater_than: 80", "greater_than: 80.5"),
+        RISK.replace('> 80"', '> 80."'),
         RISK.replace("version: 4", "version: 4\n    name: Risk"),
     ],
-)  # fmt: skip
+)
 def test_the_hash_changes_with_one_byte_of_the_rule(changed: str) -> None:
     found = []
     for definitions in (RISK, changed):
@@ -147,8 +160,9 @@ def test_the_first_match_ends_a_set_that_wants_one() -> None:
     asked = Asked(definitions=rules(NEVER, ALWAYS, ALWAYS, sets=one))
     applied(asked)
     assert [(made["rule"], made["status"]) for made in decisions(asked)] in (
-        [("a", "NoMatch"), ("b", "Matched")], [("b", "Matched"), ("a", "NoMatch")],
-    )  # fmt: skip
+        [("a", "NoMatch"), ("b", "Matched")],
+        [("b", "Matched"), ("a", "NoMatch")],
+    )
 
 
 def test_a_rule_in_two_sets_is_asked_once() -> None:

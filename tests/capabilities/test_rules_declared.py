@@ -77,8 +77,10 @@ def test_what_was_written_counts_again_when_the_definitions_declare_it_no_more()
         assert decided(asked, 95) == said
     found = [asked.ask("rules_show", id="score", at=format_time(at)) for at in instants]
     assert [(each["declared"], each["content"]["conditions"]["greater_than"]) for each in found] == [
-        (False, 90), (True, 10), (False, 90),
-    ]  # fmt: skip
+        (False, 90),
+        (True, 10),
+        (False, 90),
+    ]
     assert [each["since"] for each in found[1:]] == [format_time(at) for at in instants[1:]]
     # Of one number there are two versions, and each decision is reckoned by the one that made it.
     audits = [

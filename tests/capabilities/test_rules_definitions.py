@@ -55,8 +55,10 @@ MISTAKES = [
     (rule("version: '1'"), "t.yaml:2: rule 'a': `version` must be a whole number"),
     (rule("priority: 1.5"), "t.yaml:2: rule 'a': `priority` must be a whole number from -1,000,000 to 1,000,000"),
     (rule("name: " + "x" * 201), "t.yaml:2: rule 'a': `name` must be text of 0 to 200 characters"),
-    (rule("effective_from: soon"),
-     "t.yaml:2: rule 'a': `effective_from` must be a time, such as 2026-03-01T12:00:00Z: 'soon'"),
+    (
+        rule("effective_from: soon"),
+        "t.yaml:2: rule 'a': `effective_from` must be a time, such as 2026-03-01T12:00:00Z: 'soon'",
+    ),
     (rule("effective_from: 7"), "t.yaml:2: rule 'a': `effective_from` must be a time"),
     (
         rule("effective_from: 2026-03-02, effective_until: 2026-03-02"),
@@ -71,41 +73,61 @@ MISTAKES = [
         "t.yaml:5: rule 'a': `conditions`: unknown operator 'contain'; did you mean 'contains'?",
     ),
     (rule("actions: {}"), "t.yaml:2: rule 'a': `actions` must be a list of 0 to 20"),
-    (rule(f"actions: [{', '.join(['{tag: {tag: x}}'] * 21)}]"),
-     "t.yaml:2: rule 'a': `actions` must be a list of 0 to 20"),
+    (
+        rule(f"actions: [{', '.join(['{tag: {tag: x}}'] * 21)}]"),
+        "t.yaml:2: rule 'a': `actions` must be a list of 0 to 20",
+    ),
     (action("tag"), "t.yaml:5: rule 'a': `actions[0]` must be a mapping with one key, such as {tag: {tag: vip}}"),
     (action("{tags: {tag: x}}"), "t.yaml:5: rule 'a': `actions`: unknown action 'tags'; did you mean 'tag'?"),
     (action("{tag: x}"), "t.yaml:5: rule 'a': `actions`: `tag` takes parameters, such as {tag: …}"),
     (action("{tag: {tga: x}}"), "t.yaml:5: rule 'a': `actions`: `tag`: unknown parameter 'tga'; did you mean 'tag'?"),
     (action("{tag: {}}"), "t.yaml:5: rule 'a': `actions`: `tag` needs `tag`"),
     (action("{tag: {tag: ''}}"), "t.yaml:5: rule 'a': `actions`: `tag` takes a text of 1 to 512 bytes"),
-    (action("{award_points: {points: 0}}"),
-     "t.yaml:5: rule 'a': `actions`: `points` takes a whole number of 1 to 1,000,000,000,000"),
+    (
+        action("{award_points: {points: 0}}"),
+        "t.yaml:5: rule 'a': `actions`: `points` takes a whole number of 1 to 1,000,000,000,000",
+    ),
     (action("{set_value: {value: 1}}"), "t.yaml:5: rule 'a': `actions`: `set_value` takes either `trait` or `fact`"),
-    (action("{set_value: {trait: a, fact: b, value: 1}}"),
-     "t.yaml:5: rule 'a': `actions`: `set_value` takes either `trait` or `fact`"),
-    (action("{call_webhook: {payload: {}}}"),
-     "t.yaml:5: rule 'a': `actions`: `call_webhook` takes either `destination` or `url`"),
-    (action("{call_webhook: {url: ftp://x}}"),
-     "t.yaml:5: rule 'a': `actions`: `url` takes an address that begins with https:// or http://"),
-    (action("{log_event: {message: x, level: loud}}"),
-     "t.yaml:5: rule 'a': `actions`: `level` is one of debug, info, warning, error"),
-    (action("{emit_event: {type: points_earned}}"),
-     "t.yaml:5: rule 'a': `actions`: `type` cannot be 'points_earned', which only"),
+    (
+        action("{set_value: {trait: a, fact: b, value: 1}}"),
+        "t.yaml:5: rule 'a': `actions`: `set_value` takes either `trait` or `fact`",
+    ),
+    (
+        action("{call_webhook: {payload: {}}}"),
+        "t.yaml:5: rule 'a': `actions`: `call_webhook` takes either `destination` or `url`",
+    ),
+    (
+        action("{call_webhook: {url: ftp://x}}"),
+        "t.yaml:5: rule 'a': `actions`: `url` takes an address that begins with https:// or http://",
+    ),
+    (
+        action("{log_event: {message: x, level: loud}}"),
+        "t.yaml:5: rule 'a': `actions`: `level` is one of debug, info, warning, error",
+    ),
+    (
+        action("{emit_event: {type: points_earned}}"),
+        "t.yaml:5: rule 'a': `actions`: `type` cannot be 'points_earned', which only",
+    ),
     (action("{emit_event: {type: decision_made}}"), "t.yaml:5: rule 'a': `actions`: `type` cannot be 'decision_made'"),
     (action("{emit_event: {type: threadline.x}}"), "t.yaml:5: rule 'a': `actions`: `type` cannot be 'threadline.x'"),
-    (action("{tag: {tag: '${event.propertis.x}'}}"),
-     "t.yaml:5: rule 'a': `actions`: ${event.propertis.x}: an event has type, source"),
+    (
+        action("{tag: {tag: '${event.propertis.x}'}}"),
+        "t.yaml:5: rule 'a': `actions`: ${event.propertis.x}: an event has type, source",
+    ),
     (action("{tag: {tag: '${}'}}"), "t.yaml:5: rule 'a': `actions`: ${}: a field is a path"),
     (action("{tag: {tag: " + "x" * 1_001 + "}}"), "t.yaml:5: rule 'a': `actions`: a text has at most 1000 characters"),
-    (action("{emit_event: {type: x, properties: {n: 18446744073709551616}}}"),
-     "t.yaml:5: rule 'a': `actions`: a number has 64 bits"),
+    (
+        action("{emit_event: {type: x, properties: {n: 18446744073709551616}}}"),
+        "t.yaml:5: rule 'a': `actions`: a number has 64 bits",
+    ),
     (
         "rules:\n  a:\n    conditions:\n      all:\n        - {field: traits.country, not_equals: no}",
         "t.yaml:5: YAML reads no as false; write false, or put 'no' in quotes",
     ),
-    (action("{emit_event: {type: x, properties: {n: .nan}}}"),
-     "t.yaml:2: rule 'a': nan is not a number that JSON can hold"),
+    (
+        action("{emit_event: {type: x, properties: {n: .nan}}}"),
+        "t.yaml:2: rule 'a': nan is not a number that JSON can hold",
+    ),
     (
         action("{store_decision: {result: a}}\n      - {store_decision: {result: b}}"),
         "t.yaml:6: rule 'a': `actions`: a rule stores one decision; put further parameters into the first",
@@ -115,23 +137,35 @@ MISTAKES = [
         "t.yaml:2: rule 'a': the rule has 72,",
     ),
     ("rule_sets: {s: {events: [x]}}", "t.yaml:1: rule set 's' needs `rules`: ids of rules"),
-    ("rule_sets: {s: {rules: [x], events: []}}",
-     "t.yaml:1: rule set 's': `events` must be a list of 1 to 200, and it is empty"),
+    (
+        "rule_sets: {s: {rules: [x], events: []}}",
+        "t.yaml:1: rule set 's': `events` must be a list of 1 to 200, and it is empty",
+    ),
     (GOOD + "  S: {events: [x], rules: [a]}", "t.yaml:5: 'S' is not a valid rule set name"),
     (GOOD + "  t: {events: [x, x], rules: [a]}", "t.yaml:5: rule set 't': `events`: 'x' is listed twice; keep one"),
-    (GOOD + "  t: {events: [threadline.x], rules: [a]}",
-     "t.yaml:5: rule set 't': `events`: 'threadline.x' is Threadline's own"),
-    (GOOD + "  t: {events: [7], rules: [a]}",
-     "t.yaml:5: rule set 't': `events[0]` must be text of 1 to 200 characters; write it in quotes"),
+    (
+        GOOD + "  t: {events: [threadline.x], rules: [a]}",
+        "t.yaml:5: rule set 't': `events`: 'threadline.x' is Threadline's own",
+    ),
+    (
+        GOOD + "  t: {events: [7], rules: [a]}",
+        "t.yaml:5: rule set 't': `events[0]` must be text of 1 to 200 characters; write it in quotes",
+    ),
     (GOOD + "  t: {events: [x], rules: [A]}", "t.yaml:5: rule set 't': `rules[0]` must be the name of a rule, of"),
-    (GOOD + "  t: {events: [x], rules: [a], policy: some}",
-     "t.yaml:5: rule set 't': `policy` cannot be 'some'; choose from all, first"),
-    (GOOD + "  t: {events: [x], rules: [a], record: some}",
-     "t.yaml:5: rule set 't': `record` cannot be 'some'; choose from all, matched"),
-    (GOOD + "  t: {events: [x], rules: [a], historical: 1}",
-     "t.yaml:5: rule set 't': `historical` must be true or false"),
+    (
+        GOOD + "  t: {events: [x], rules: [a], policy: some}",
+        "t.yaml:5: rule set 't': `policy` cannot be 'some'; choose from all, first",
+    ),
+    (
+        GOOD + "  t: {events: [x], rules: [a], record: some}",
+        "t.yaml:5: rule set 't': `record` cannot be 'some'; choose from all, matched",
+    ),
+    (
+        GOOD + "  t: {events: [x], rules: [a], historical: 1}",
+        "t.yaml:5: rule set 't': `historical` must be true or false",
+    ),
     (GOOD + "  t: {events: [x], rules: [a], polcy: all}", "t.yaml:5: rule set 't': unknown key 'polcy'; did you mean"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES)
@@ -180,11 +214,15 @@ def test_json_nested_beyond_any_depth_is_refused() -> None:
 
 def test_the_content_of_a_rule_reads_as_the_same_rule() -> None:
     value = {
-        "version": 3, "name": "n", "description": "d", "priority": -5,
+        "version": 3,
+        "name": "n",
+        "description": "d",
+        "priority": -5,
         "conditions": {"any": [{"field": ["memory", "a.b"], "in": [1, "x"]}, {"not": HAS_TAGS}]},
         "actions": [{"StoreDecision": {"result": "x", "deep": {"a": ["${traits.x}"]}}}, {"tag": {"tag": "v"}}],
-        "effective_from": "2026-03-01", "effective_until": "2026-03-02T10:00:00+02:00",
-    }  # fmt: skip
+        "effective_from": "2026-03-01",
+        "effective_until": "2026-03-02T10:00:00+02:00",
+    }
     one = rule_of_json("a", value)
     again = {**one.content}
     assert again.pop("id") == "a"
@@ -195,8 +233,19 @@ def test_the_content_of_a_rule_reads_as_the_same_rule() -> None:
 
 def test_every_action_has_its_name_of_old() -> None:
     assert set(SYNONYMS.values()) == set(KINDS)
-    assert {"StoreDecision", "SetValue", "EmitEvent", "AwardPoints", "Tag", "Untag", "EnterJourney", "ExitJourney",
-            "SendNotification", "CallWebhook", "LogEvent"} == set(SYNONYMS)  # fmt: skip
+    assert {
+        "StoreDecision",
+        "SetValue",
+        "EmitEvent",
+        "AwardPoints",
+        "Tag",
+        "Untag",
+        "EnterJourney",
+        "ExitJourney",
+        "SendNotification",
+        "CallWebhook",
+        "LogEvent",
+    } == set(SYNONYMS)
 
 
 # --- the schema for editors ---------------------------------------------------------------------
@@ -214,13 +263,23 @@ def test_what_is_right_fits_the_schema(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "rules: {A b: {}}", "rules: {a: 7}", rule("prority: 7"), rule("version: 0"), rule("priority: 1.5"),
-        rule("actions: {}"), action("tag"), action("{tags: {tag: x}}"), action("{tag: {tga: x}}"), action("{tag: {}}"),
-        action("{set_value: {value: 1}}"), action("{set_value: {trait: a, fact: b, value: 1}}"),
-        "rule_sets: {s: {events: [x]}}", GOOD + "  t: {events: [x], rules: [a], policy: some}",
+        "rules: {A b: {}}",
+        "rules: {a: 7}",
+        rule("prority: 7"),
+        rule("version: 0"),
+        rule("priority: 1.5"),
+        rule("actions: {}"),
+        action("tag"),
+        action("{tags: {tag: x}}"),
+        action("{tag: {tga: x}}"),
+        action("{tag: {}}"),
+        action("{set_value: {value: 1}}"),
+        action("{set_value: {trait: a, fact: b, value: 1}}"),
+        "rule_sets: {s: {events: [x]}}",
+        GOOD + "  t: {events: [x], rules: [a], policy: some}",
         GOOD + "  t: {events: [x], rules: [a], polcy: all}",
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_does_not_fit_it(text: str) -> None:
     assert list(SCHEMA.iter_errors(yaml.safe_load(text))) != []
 

@@ -45,10 +45,15 @@ def conditions(*written: Any) -> Any:
 def test_a_document_becomes_the_rule_that_decides_as_it_says() -> None:
     [rule] = imported(RISK).rules
     assert rule.content == {
-        "id": "rule-risk-score", "version": 4, "name": "Risk scoring", "description": "Reject high-risk applications",
-        "priority": 50, "conditions": {"all": [{"field": "event.properties.score", "greater_than": 80}]},
-        "actions": [{"store_decision": {"result": "reject"}}], "effective_from": "2026-01-01T00:00:00.000000Z",
-    }  # fmt: skip
+        "id": "rule-risk-score",
+        "version": 4,
+        "name": "Risk scoring",
+        "description": "Reject high-risk applications",
+        "priority": 50,
+        "conditions": {"all": [{"field": "event.properties.score", "greater_than": 80}]},
+        "actions": [{"store_decision": {"result": "reject"}}],
+        "effective_from": "2026-01-01T00:00:00.000000Z",
+    }
     asked = Asked()
     content = {name: each for name, each in rule.content.items() if name not in ("id", "version")}
     asked.ask("rules_write", id=rule.id, rule=content)
@@ -89,8 +94,11 @@ def test_a_field_that_is_none_of_threadlines_is_a_property_of_the_event() -> Non
 @pytest.mark.parametrize("written", SYNONYMS)
 def test_every_action_is_read(written: str) -> None:
     kind = KINDS[SYNONYMS[written]]
-    params = {name: {"points": 3, "url": "https://a.example"}.get(name, "some_value")
-              for name, param in kind.params.items() if param.required or name in kind.one_of[:1]}  # fmt: skip
+    params = {
+        name: {"points": 3, "url": "https://a.example"}.get(name, "some_value")
+        for name, param in kind.params.items()
+        if param.required or name in kind.one_of[:1]
+    }
     given = {"".join(part.capitalize() for part in name.split("_")): each for name, each in params.items()}
     [rule] = imported({**RISK, "Actions": [{"Type": written, "Order": 1, "Parameters": given}]}).rules
     assert rule.content["actions"] == [{kind.name: params}]

@@ -47,7 +47,7 @@ RULES: dict[str, dict[str, Any]] = {
     },
     "chained": {"conditions": {"field": "event.type", "equals": "noticed"}, "actions": []},
     "broken": {"conditions": {"field": "event.type", "exists": True}, "actions": [{"tag": {"tag": "${traits.plan}"}}]},
-}  # fmt: skip
+}
 SETS: dict[str, dict[str, Any]] = {
     "money": {"events": ["purchase_completed", "purchase_refunded"], "rules": ["big", "broken"], "record": "all"},
     "people": {"events": ["tag_added", "identify", "page"], "rules": ["tagged"]},

@@ -365,13 +365,17 @@ def test_a_set_of_several_rules_is_not_changed_with_the_rule_whose_name_it_has()
 
 
 DOCUMENT = {
-    "RuleId": "risk-scoring-v4", "Version": 4, "Name": "Risk scoring", "IsActive": True, "Priority": 50,
+    "RuleId": "risk-scoring-v4",
+    "Version": 4,
+    "Name": "Risk scoring",
+    "IsActive": True,
+    "Priority": 50,
     "Conditions": [
         {"Field": "score", "Operator": "GreaterThan", "Value": 80},
         {"Field": "traits.country", "Operator": "In", "Value": ["DE", "AT"]},
     ],
     "Actions": [{"Type": "StoreDecision", "Order": 1, "Parameters": {"Result": "reject", "Reason": "score"}}],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,18 @@ def chain(*nodes: dict[str, str], mode: str = "single", over: str | None = None)
     """A model whose nodes follow each other."""
     made = [
         {
-            "id": f"n{number}", "type": "expressionNode", "name": f"node {number}",
+            "id": f"n{number}",
+            "type": "expressionNode",
+            "name": f"node {number}",
             "content": {
                 "expressions": [{"id": key, "key": key, "value": text} for key, text in texts.items()],
-                "passThrough": over is None, "executionMode": mode, "inputField": over,
+                "passThrough": over is None,
+                "executionMode": mode,
+                "inputField": over,
             },
         }
         for number, texts in enumerate(nodes)
-    ]  # fmt: skip
+    ]
     ids = ["in", *(node["id"] for node in made), "out"]
     edges = [{"id": a, "sourceId": a, "targetId": b} for a, b in pairwise(ids)]
     return {"nodes": [IN, *made, OUT], "edges": edges}
@@ -84,12 +88,19 @@ def test_the_error_names_the_node_the_length_and_the_limit() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "map(items, # * rate)", "filter(items, # > rate)", "sum(map(filter(items, # > 5), # * 2))",
-        "count(items as i, i > rate and i < 99)", "some(items, # == 5)",
-        "len(items) > 5 ? sum(items) / len(items) : 0", "total in [1..5]", "total in (0..100]", "`it's ${rate} \"x`",
-        "matches(text, '^a{3}')", "'\\'",
+        "map(items, # * rate)",
+        "filter(items, # > rate)",
+        "sum(map(filter(items, # > 5), # * 2))",
+        "count(items as i, i > rate and i < 99)",
+        "some(items, # == 5)",
+        "len(items) > 5 ? sum(items) / len(items) : 0",
+        "total in [1..5]",
+        "total in (0..100]",
+        "`it's ${rate} \"x`",
+        "matches(text, '^a{3}')",
+        "'\\'",
     ],
-)  # fmt: skip
+)
 def test_one_walk_through_thousands_of_elements_is_as_before(text: str) -> None:
     given = {**NUMBERS, "rate": 2, "total": 3, "text": "aaaa"}
     model = expressions(x=text)

@@ -159,10 +159,19 @@ def test_the_time_is_that_of_the_event() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "rand(5)", "1 + rand( 5 )", "time('now')", "date(a ? 'now' : b)", "d('Europe/Berlin')", "d(a)", "d( a )",
-        "d('2024-01-01').isToday()", "`${rand(5)}`", "`${d(a)}`", "`it's ${rand(5)}, isn't it`",
+        "rand(5)",
+        "1 + rand( 5 )",
+        "time('now')",
+        "date(a ? 'now' : b)",
+        "d('Europe/Berlin')",
+        "d(a)",
+        "d( a )",
+        "d('2024-01-01').isToday()",
+        "`${rand(5)}`",
+        "`${d(a)}`",
+        "`it's ${rand(5)}, isn't it`",
     ],
-)  # fmt: skip
+)
 def test_what_asks_a_clock_or_throws_dice_is_refused(text: str) -> None:
     with pytest.raises(InvalidDefinition, match=r"rule.model.nodes\[1\].content.expressions\[0\].value: "):
         body_of(expressions(a=text))
@@ -191,12 +200,18 @@ def test_a_date_that_says_now_is_an_error_and_not_the_time() -> None:
 @pytest.mark.parametrize(
     ("text", "given", "told"),
     [
-        ("a + b", {"a": 0.1, "b": 0.2}, 0.3), ("a * 3", {"a": 1.1}, 3.3), ("a / 3", {"a": 1}, 0.3333333333333333),
-        ("a + 1", {"a": 9_007_199_254_740_993}, 9_007_199_254_740_994), ("a / 2", {"a": 10}, 5),
+        ("a + b", {"a": 0.1, "b": 0.2}, 0.3),
+        ("a * 3", {"a": 1.1}, 3.3),
+        ("a / 3", {"a": 1}, 0.3333333333333333),
+        ("a + 1", {"a": 9_007_199_254_740_993}, 9_007_199_254_740_994),
+        ("a / 2", {"a": 10}, 5),
         ("a", {"a": "0.10"}, "0.10"),
-        ("a", {"a": 1.0}, 1), ("round(a, 0)", {"a": 2.5}, 3), ("a / 0", {"a": 1}, None), ("a", {"a": -0.0}, 0),
+        ("a", {"a": 1.0}, 1),
+        ("round(a, 0)", {"a": 2.5}, 3),
+        ("a / 0", {"a": 1}, None),
+        ("a", {"a": -0.0}, 0),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_decimals_of_28_digits(text: str, given: dict[str, Any], told: Any) -> None:
     output = body_of(expressions(x=text)).evaluate(subject(given)).output
     assert (output.get("x"), type(output.get("x"))) == (told, type(told))
@@ -211,8 +226,9 @@ def test_a_number_beyond_that_is_an_error(number: Any) -> None:
 def test_inputs_are_named_and_a_match_is_what_says_true() -> None:
     model = {
         **expressions(ok="total > 100 and plan == 'gold'", total="total"),
-        "inputs": {"total": "event.properties.total", "plan": "traits.plan"}, "match": "ok",
-    }  # fmt: skip
+        "inputs": {"total": "event.properties.total", "plan": "traits.plan"},
+        "match": "ok",
+    }
     body = body_of(model)
     assert body.reads == (("profile", ("traits", "plan")),)
     outcomes = [body.evaluate(subject({"total": total, "other": 1})) for total in (99, 101)]
@@ -223,13 +239,16 @@ def test_inputs_are_named_and_a_match_is_what_says_true() -> None:
 
 def test_a_table_without_a_rule_that_applies_does_not_match() -> None:
     table = {
-        "id": "t", "type": "decisionTableNode", "name": "limits",
+        "id": "t",
+        "type": "decisionTableNode",
+        "name": "limits",
         "content": {
-            "hitPolicy": "first", "inputs": [{"id": "i", "name": "Total", "field": "total"}],
+            "hitPolicy": "first",
+            "inputs": [{"id": "i", "name": "Total", "field": "total"}],
             "outputs": [{"id": "o", "name": "Result", "field": "result"}],
             "rules": [{"_id": "r", "i": "> 100", "o": "'reject'"}],
         },
-    }  # fmt: skip
+    }
     edges = [{"id": "1", "sourceId": "in", "targetId": "t"}, {"id": "2", "sourceId": "t", "targetId": "out"}]
     body = body_of({"nodes": [IN, table, OUT], "edges": edges})
     missed, hit = (body.evaluate(subject({"total": total})) for total in (100, 101))
@@ -302,7 +321,7 @@ def test_a_model_decides_live_and_its_decisions_can_be_verified() -> None:
     model = {
         **expressions(result="score > 80 ? 'reject' : 'approve'", half="score / 2"),
         "inputs": {"score": "event.properties.score"},
-    }  # fmt: skip
+    }
     bank.rules.write(id="risk", rule={"model": model, "actions": [{"tag": {"tag": "risk-${output.half}"}}]})
     bank.rules.activate(id="risk", version=1, untested=True)
     bank.rule_sets.write(name="applications", events=["applied"], rules=["risk"])
@@ -361,11 +380,12 @@ def test_the_command_writes_drafts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "model.json: this is not JSON"), ("[[]]", "model.json[1]: neither a decision model"),
+        ("{", "model.json: this is not JSON"),
+        ("[[]]", "model.json[1]: neither a decision model"),
         ('{"nodes": 1}', "model.json.model.nodes: `nodes` is a list of objects"),
         (json.dumps(MODELS["aml"]), "a functionNode runs JavaScript"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_model_is_told(text: str, problem: str) -> None:
     with pytest.raises(InvalidDefinition) as error:
         rules_of_files([("model.json", text.encode())])

@@ -73,8 +73,11 @@ def test_a_shadow_that_is_silent_where_the_other_is_not_says_so(asked: Asked) ->
     asked.ask("rules_shadow", id="score", version=3)
     decisions = tell(asked, 85, 91)
     assert said(decisions) == [
-        ("live", 1, "Rejected"), ("live", 1, "Rejected"), ("shadow", 3, "NoMatch"), ("shadow", 3, "Rejected"),
-    ]  # fmt: skip
+        ("live", 1, "Rejected"),
+        ("live", 1, "Rejected"),
+        ("shadow", 3, "NoMatch"),
+        ("shadow", 3, "Rejected"),
+    ]
     report = asked.ask("rules_shadow_report", id="score", version=3)
     assert [(each["live"], each["shadow"], each["same"], each["changed"]) for each in report["matrix"]] == [
         ("Rejected", "NoMatch", 0, 1),
@@ -101,8 +104,13 @@ def test_it_ends_when_it_is_ended_activated_or_retired(asked: Asked) -> None:
     assert said(tell(asked, 75)) == [("live", 2, "Rejected")]
     turns = [(each["version"], each["to"]) for each in asked.ask("rules_log", id="score")["log"]]
     assert turns[-6:] == [
-        (2, "shadow"), (2, "shadow ended"), (2, "shadow"), (2, "shadow ended"), (1, "retired"), (2, "active"),
-    ]  # fmt: skip
+        (2, "shadow"),
+        (2, "shadow ended"),
+        (2, "shadow"),
+        (2, "shadow ended"),
+        (1, "retired"),
+        (2, "active"),
+    ]
 
 
 def test_only_what_is_tested_and_there_can_be_a_shadow(asked: Asked) -> None:

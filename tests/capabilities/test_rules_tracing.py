@@ -26,8 +26,10 @@ def test_both_tracers_give_the_same_steps_inputs_and_hash(tests: list[dict[str, 
     fast = rule.body.evaluate(_subject(known))
     assert isinstance(fast, Traced)
     assert (fast.matched, standard_json(fast.trace), standard_json(fast.inputs)) == (
-        defined.matched, standard_json(steps), standard_json(inputs),
-    )  # fmt: skip
+        defined.matched,
+        standard_json(steps),
+        standard_json(inputs),
+    )
     before, after = b',"output":{},"status":"matched","trace":', b',"wished":[]}'
     hashed = fast.tracer.hashed(rule.hasher.copy(), fast.memo, fast.end, before, after)
     assert hashed == decision_hash(rule.standard, inputs, "matched", {}, steps, [])

@@ -155,7 +155,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "  page: {$defs: {a: {not: {$ref: '#/$defs/b'}}, b: {items: {$ref: '#/$defs/a'}}}}",
         f"2: {PLACED}'#/$defs/a' leads back to where it stands, without end; write out its levels",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -271,44 +271,53 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "fits": ("{required: [n], properties: {n: {type: integer}}}", {"n": 1}, ""),
     "is missing": ("{required: [n]}", {}, 'properties: "n" is a required property'),
     "is of another type": (
-        "{properties: {n: {type: number}}}", {"n": "12"}, 'properties.n: the value is not of type "number"',
+        "{properties: {n: {type: number}}}",
+        {"n": "12"},
+        'properties.n: the value is not of type "number"',
     ),
     "null is a type": ("{properties: {n: {type: [string, 'null']}}}", {"n": None}, ""),
     "stands in a list": (
-        "{properties: {l: {items: {properties: {n: {maximum: 3}}}}}}", {"l": [{"n": 1}, {"n": 4}]},
+        "{properties: {l: {items: {properties: {n: {maximum: 3}}}}}}",
+        {"l": [{"n": 1}, {"n": 4}]},
         "properties.l[1].n: the value is greater than the maximum of 3",
     ),
     "is not listed": (
-        "{properties: {n: {enum: [EUR, USD]}}}", {"n": "s3cret"},
+        "{properties: {n: {enum: [EUR, USD]}}}",
+        {"n": "s3cret"},
         'properties.n: the value is not one of "EUR" or "USD"',
     ),
     "is one name too many": (
-        "{properties: {m: {}}, additionalProperties: false}", {"n": 1},
+        "{properties: {m: {}}, additionalProperties: false}",
+        {"n": 1},
         "properties: Additional properties are not allowed ('n' was unexpected)",
     ),
     "has a format": ("{properties: {n: {format: date}}}", {"n": "2026-02-28"}, ""),
     "has not its format": (
-        "{properties: {n: {format: date}}}", {"n": "2026-02-30"}, 'properties.n: the value is not a "date"',
+        "{properties: {n: {format: date}}}",
+        {"n": "2026-02-30"},
+        'properties.n: the value is not a "date"',
     ),
     "a date may stand unquoted": ("{properties: {n: {const: 2026-01-01}}}", {"n": "2026-01-01"}, ""),
     "has not its pattern": (
-        "{properties: {n: {pattern: '^[0-9]+$'}}}", {"n": "12x"}, 'properties.n: the value does not match "^[0-9]+$"',
+        "{properties: {n: {pattern: '^[0-9]+$'}}}",
+        {"n": "12x"},
+        'properties.n: the value does not match "^[0-9]+$"',
     ),
     "is told by reference": (
-        "{properties: {n: {$ref: '#/$defs/a~1b%20c'}}, $defs: {'a/b c': {type: number}}}", {"n": "1"},
+        "{properties: {n: {$ref: '#/$defs/a~1b%20c'}}, $defs: {'a/b c': {type: number}}}",
+        {"n": "1"},
         'properties.n: the value is not of type "number"',
     ),
     "is one of several": (
-        "{anyOf: [{required: [a]}, {required: [b]}]}", {"c": 1},
+        "{anyOf: [{required: [a]}, {required: [b]}]}",
+        {"c": 1},
         "properties: the value is not valid under any of the schemas listed in the 'anyOf' keyword",
     ),
     "a keyword of one's own": ("{x-owner: shop, properties: {x-n: {type: number}}}", {"x-n": 1}, ""),
     "a property by the name of a keyword": ("{properties: {$ref: {type: number}, requird: {}}}", {"$ref": 1}, ""),
     "what is listed is no schema": ("{enum: [{requird: 1, $ref: x}]}", {"requird": 1, "$ref": "x"}, ""),
-    "never": (
-        "{properties: {n: false}}", {"n": 1}, "properties.n: False schema does not allow the value",
-    ),
-}  # fmt: skip
+    "never": ("{properties: {n: false}}", {"n": 1}, "properties.n: False schema does not allow the value"),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -355,11 +364,21 @@ def test_every_format_that_is_named_is_checked(format: str) -> None:
 
 EDITOR = jsonschema_rs.Draft202012Validator(schema([SECTION]))
 UNSEEN = {
-    "no regular expression", "look-around", "a back-reference in a name", "a pattern that is too large",
-    "a reference to nothing", "a reference beyond a list", "a reference to no schema", "a schema that is its own",
-    "a tree", "a circle", "a text that YAML reads as a switch", "a number in the place of a text",
-    "a number that is none", "properties that are no object",
-}  # fmt: skip
+    "no regular expression",
+    "look-around",
+    "a back-reference in a name",
+    "a pattern that is too large",
+    "a reference to nothing",
+    "a reference beyond a list",
+    "a reference to no schema",
+    "a schema that is its own",
+    "a tree",
+    "a circle",
+    "a text that YAML reads as a switch",
+    "a number in the place of a text",
+    "a number that is none",
+    "properties that are no object",
+}
 """What no schema of schemas can say."""
 
 

@@ -51,8 +51,14 @@ def written(parts: Any) -> str:
     return " ".join(f'{"-" * no}"{" ".join(some)}"{"*" * begun}' for no, begun, some in parts)
 
 
-@given(EVENTS, PARTS, st.sampled_from(["", "page_viewed"]), st.sampled_from(["", "ada"]), st.sampled_from([1, 3, 200]),
-       st.sampled_from([None, (0, 1), (1, DAY), (MILLISECOND, MILLISECOND + 1)]))  # fmt: skip
+@given(
+    EVENTS,
+    PARTS,
+    st.sampled_from(["", "page_viewed"]),
+    st.sampled_from(["", "ada"]),
+    st.sampled_from([1, 3, 200]),
+    st.sampled_from([None, (0, 1), (1, DAY), (MILLISECOND, MILLISECOND + 1)]),
+)
 def test_a_search_finds_what_a_scan_finds(
     events: Any, parts: Any, type: str, person: str, limit: int, span: tuple[int, int] | None
 ) -> None:
@@ -75,11 +81,13 @@ def test_a_search_finds_what_a_scan_finds(
     if span is not None:
         params |= {"start": format_time(start + span[0]), "stop": format_time(start + span[1])}
     expected = [
-        each for each in recorded
-        if each["type"] == (type or each["type"]) and each["user"] == (person or each["user"])
+        each
+        for each in recorded
+        if each["type"] == (type or each["type"])
+        and each["user"] == (person or each["user"])
         and (span is None or start + span[0] <= each["at"] < start + span[1])
         and all(occurs(words(" ".join(some)), each["text"], beginning=begun) != no for no, begun, some in parts)
-    ]  # fmt: skip
+    ]
     found = find(asked, written(parts), **params)
     assert Counter(found) == Counter(each["id"] for each in expected)
     at = {each["id"]: each["at"] // MILLISECOND for each in recorded}
@@ -121,9 +129,15 @@ def test_a_highlight_marks_the_words_and_says_where_they_stand() -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("shoe -shoe", []), ("shoes -shoe*", []), ('"red shoe" -"red shoe"', []), ("shoe* -shoe", ["2"]),
-     ("shoe -shoes", ["1"]), ('shoe -"shoe red"', ["1"])],
-)  # fmt: skip
+    [
+        ("shoe -shoe", []),
+        ("shoes -shoe*", []),
+        ('"red shoe" -"red shoe"', []),
+        ("shoe* -shoe", ["2"]),
+        ("shoe -shoes", ["1"]),
+        ('shoe -"shoe red"', ["1"]),
+    ],
+)
 def test_a_query_that_excludes_what_it_wants_finds_nothing(text: str, found: list[str]) -> None:
     asked = searching()
     for key, title in (("1", "red shoe"), ("2", "red shoes")):
@@ -243,5 +257,7 @@ def test_an_answer_says_how_much_of_a_log_is_searched_that_is_longer_than_the_bo
         asked.tell("tick", user_id="ada")
     answers = [asked.ask("search_find", type="tick") for _ in range(3)]
     assert [(each["position"], len(each["hits"]), each["complete"]) for each in answers] == [
-        (3, 3, False), (6, 6, False), (8, 8, True),
-    ]  # fmt: skip
+        (3, 3, False),
+        (6, 6, False),
+        (8, 8, True),
+    ]

@@ -107,31 +107,61 @@ MISTAKES = [
     ("segments: {Big: {when: {field: tags, contains: vip}}}", "t.yaml:1: 'Big' is not a valid segment name"),
     ("segments:\n  a: {}", "t.yaml:2: segment 'a' needs `when`"),
     ("segments:\n  a: {wen: 1}", "t.yaml:2: segment 'a': unknown key 'wen'; did you mean 'when'?"),
-    ("segments:\n  a: {when: {field: event.type, equals: x}}",
-     "t.yaml:2: segment 'a': a segment depends on what is known of"),
-    ("segments:\n  a: {when: {field: segments, contains: x}}",
-     "t.yaml:2: segment 'a': of another segment name since when somebody belongs to it, such as segments.vip.since"),
-    ("segments:\n  a: {when: {field: segments.b.version, equals: x}}",
-     "t.yaml:2: segment 'a': of another segment name since when somebody belongs to it"),
-    ("segments:\n  vip: {when: {field: tags, contains: v}}\n  a: {when: {field: segments.vop.since, exists: true}}",
-     "t.yaml:3: segment 'a': there is no segment 'vop'; did you mean 'vip'?"),
-    ("segments:\n  a: {when: {field: segments.a.since, exists: true}}",
-     "t.yaml:2: segment 'a': segments depend on each other in a circle: a → a; break it"),
-    ("segments:\n  a: {when: {field: segments.b.since, exists: true}}\n  b: {when: {field: segments.a.since, gt: x}}",
-     "t.yaml:3: segment 'b': segments depend on each other in a circle: a → b → a; break it"),
-    ("segments:\n  a:\n    when:\n      all:\n        - {field: tags, contain: x}",
-     "t.yaml:5: segment 'a': `when`: unknown operator"),
-    ("segments:\n  a: {when: {field: featurs.x, exists: true}}",
-     "t.yaml:2: segment 'a': nothing is known under 'featurs'; did you mean 'features'?"),
-    ("segments:\n  a: {when: {field: features.monetary_totl, exists: true}}",
-     "t.yaml:2: segment 'a': features has no 'monetary_totl'; did you mean 'monetary_total'?"),
-    ("segments:\n  a: {when: {field: traits.country, equals: NO}}",
-     "t.yaml:2: YAML reads NO as false; write false, or put 'NO' in quotes"),
-    ("segments:\n  a:\n    when:\n      not:\n        field: traits.postcode\n        in: ['01234',\n          01234]",
-     "t.yaml:7: YAML reads 01234 as 668; write 668, or put '01234' in quotes"),
-    ("segments:\n  a: {when: {field: traits.opens, less_than: 12:30}}",
-     "t.yaml:2: YAML reads 12:30 as 750; write 750, or put '12:30' in quotes"),
-]  # fmt: skip
+    (
+        "segments:\n  a: {when: {field: event.type, equals: x}}",
+        "t.yaml:2: segment 'a': a segment depends on what is known of",
+    ),
+    (
+        "segments:\n  a: {when: {field: segments, contains: x}}",
+        "t.yaml:2: segment 'a': of another segment name since when somebody belongs to it, such as segments.vip.since",
+    ),
+    (
+        "segments:\n  a: {when: {field: segments.b.version, equals: x}}",
+        "t.yaml:2: segment 'a': of another segment name since when somebody belongs to it",
+    ),
+    (
+        "segments:\n  vip: {when: {field: tags, contains: v}}\n  a: {when: {field: segments.vop.since, exists: true}}",
+        "t.yaml:3: segment 'a': there is no segment 'vop'; did you mean 'vip'?",
+    ),
+    (
+        "segments:\n  a: {when: {field: segments.a.since, exists: true}}",
+        "t.yaml:2: segment 'a': segments depend on each other in a circle: a → a; break it",
+    ),
+    (
+        (
+            "segments:\n  a: {when: {field: segments.b.since, exists: true}}\n"
+            "  b: {when: {field: segments.a.since, gt: x}}"
+        ),
+        "t.yaml:3: segment 'b': segments depend on each other in a circle: a → b → a; break it",
+    ),
+    (
+        "segments:\n  a:\n    when:\n      all:\n        - {field: tags, contain: x}",
+        "t.yaml:5: segment 'a': `when`: unknown operator",
+    ),
+    (
+        "segments:\n  a: {when: {field: featurs.x, exists: true}}",
+        "t.yaml:2: segment 'a': nothing is known under 'featurs'; did you mean 'features'?",
+    ),
+    (
+        "segments:\n  a: {when: {field: features.monetary_totl, exists: true}}",
+        "t.yaml:2: segment 'a': features has no 'monetary_totl'; did you mean 'monetary_total'?",
+    ),
+    (
+        "segments:\n  a: {when: {field: traits.country, equals: NO}}",
+        "t.yaml:2: YAML reads NO as false; write false, or put 'NO' in quotes",
+    ),
+    (
+        (
+            "segments:\n  a:\n    when:\n      not:\n"
+            "        field: traits.postcode\n        in: ['01234',\n          01234]"
+        ),
+        "t.yaml:7: YAML reads 01234 as 668; write 668, or put '01234' in quotes",
+    ),
+    (
+        "segments:\n  a: {when: {field: traits.opens, less_than: 12:30}}",
+        "t.yaml:2: YAML reads 12:30 as 750; write 750, or put '12:30' in quotes",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES, ids=lambda each: each[:60])

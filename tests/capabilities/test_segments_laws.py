@@ -76,10 +76,16 @@ def of(picture: Picture, feature: str, test: Callable[[Any], bool]) -> bool:
 
 
 DRAWN = (
-    ("purchase_completed", {"total": 45, "currency": "EUR"}), ("purchase_refunded", {"total": 45, "currency": "EUR"}),
-    ("conversation_started", {"channel": "email"}), ("identify", {"plan": "free"}), ("identify", {"plan": "pro"}),
-    ("tag_added", {"tag": "vip"}), ("tag_removed", {"tag": "vip"}), ("page", {}), ("campaign_delivered", {}),
-)  # fmt: skip
+    ("purchase_completed", {"total": 45, "currency": "EUR"}),
+    ("purchase_refunded", {"total": 45, "currency": "EUR"}),
+    ("conversation_started", {"channel": "email"}),
+    ("identify", {"plan": "free"}),
+    ("identify", {"plan": "pro"}),
+    ("tag_added", {"tag": "vip"}),
+    ("tag_removed", {"tag": "vip"}),
+    ("page", {}),
+    ("campaign_delivered", {}),
+)
 GAPS = (1, SECOND, HOUR, DAY - 1, DAY, 3 * DAY, 3 * DAY + 1, 12 * DAY, 30 * DAY, 95 * DAY)
 
 
@@ -101,9 +107,18 @@ class Lived:
         # Whatever is told at an instant counts from the next one on.
         self.asked.now += 1
         self.told.append(
-            {"workspace": "default", "source": "direct", "key": key, "type": type, "occurred_at": at, "context": {},
-             "identifiers": [("user_id", name)], "properties": properties, "object_ref": ""}
-        )  # fmt: skip
+            {
+                "workspace": "default",
+                "source": "direct",
+                "key": key,
+                "type": type,
+                "occurred_at": at,
+                "context": {},
+                "identifiers": [("user_id", name)],
+                "properties": properties,
+                "object_ref": "",
+            }
+        )
 
     def until(self, instant: int) -> int:
         """Let time go by, with a look right before and at every instant at which something may turn; counts timers."""
@@ -275,10 +290,17 @@ def by_events(lived: Lived, name: str = "u") -> dict[str, bool]:
 words = st.builds(
     lambda number, type, at, properties, source: Recorded(
         Event(
-            type=type, identifiers=(Identifier("user_id", "u"),), occurred_at=at, key=str(number),
-            properties=properties, source_type=source,
+            type=type,
+            identifiers=(Identifier("user_id", "u"),),
+            occurred_at=at,
+            key=str(number),
+            properties=properties,
+            source_type=source,
         ),
-        f"{number:032x}", "t" * 32, number, at,
+        f"{number:032x}",
+        "t" * 32,
+        number,
+        at,
     ),
     st.integers(1, 10**9),
     st.sampled_from((SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, "page")),
@@ -289,7 +311,7 @@ words = st.builds(
     )
     | st.just({}),
     st.sampled_from(("internal", "internal", "internal", "external")),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
@@ -303,9 +325,13 @@ def test_who_belongs_is_who_entered_after_leaving_last(told: list[tuple[str, int
     state = SEGMENTS.empty()
     for number, (type, at) in enumerate(told):
         event = Event(
-            type=type, identifiers=(), occurred_at=at, key=str(number), source_type="internal",
+            type=type,
+            identifiers=(),
+            occurred_at=at,
+            key=str(number),
+            source_type="internal",
             properties={"segment": "a", "version": "1"},
-        )  # fmt: skip
+        )
         state = SEGMENTS.after(state, Recorded(event, f"{number:032x}", "t", number, at))
     left = max((at for type, at in told if type == SEGMENT_LEFT), default=-1)
     entered = [at for type, at in told if type == SEGMENT_ENTERED and at > left]
@@ -318,9 +344,13 @@ def test_a_state_stays_small_and_which_segments_it_knows_is_no_matter_of_order()
     told = []
     for number in range(1_000):
         event = Event(
-            type=SEGMENT_ENTERED, identifiers=(), occurred_at=number, key=str(number), source_type="internal",
+            type=SEGMENT_ENTERED,
+            identifiers=(),
+            occurred_at=number,
+            key=str(number),
+            source_type="internal",
             properties={"segment": f"s{number:04}", "version": "1"},
-        )  # fmt: skip
+        )
         told.append(Recorded(event, f"{number:032x}", "t", number, number))
     states = []
     for events in (told, told[::-1]):

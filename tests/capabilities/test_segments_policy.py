@@ -183,9 +183,11 @@ segments:
     [first, *others] = found
     assert first[:2] == ("segment_entered", "hot")
     assert sorted(others) == [
-        ("segment_entered", "hot", ahead), ("segment_entered", "two", ahead),
-        ("segment_left", "hot", start + HOUR + 1), ("segment_left", "hot", ahead + HOUR),
-    ]  # fmt: skip
+        ("segment_entered", "hot", ahead),
+        ("segment_entered", "two", ahead),
+        ("segment_left", "hot", start + HOUR + 1),
+        ("segment_left", "hot", ahead + HOUR),
+    ]
 
 
 def test_a_timer_that_comes_late_takes_nothing_back_that_was_told_since() -> None:
@@ -220,9 +222,12 @@ def test_imported_history_and_late_events_change_what_holds_now() -> None:
     asked = Asked(definitions=SPENDERS)
     bought(asked, "ada", 50)
     receipt = asked.tell(
-        "purchase_completed", at=STARTS_AT - 900 * DAY, user_id="ada", properties={"total": 50, "currency": "EUR"},
+        "purchase_completed",
+        at=STARTS_AT - 900 * DAY,
+        user_id="ada",
+        properties={"total": 50, "currency": "EUR"},
         historical=True,
-    )  # fmt: skip
+    )
     assert receipt["status"] == "accepted"
     (entered,) = (
         e for e in asked.engine.reader.events(asked.engine.reader.person("default", "user_id:ada")) if e.cause
@@ -290,10 +295,12 @@ def test_merging_the_anonymous_past_makes_a_member_at_once() -> None:
     bought(asked, "ada", 50)
     for key, kinds in (("a", {"anonymous_id": "x"}), ("b", {"anonymous_id": "x", "user_id": "ada"})):
         event = Event(
-            type="purchase_completed" if key == "a" else "page", key=key, occurred_at=asked.now,
+            type="purchase_completed" if key == "a" else "page",
+            key=key,
+            occurred_at=asked.now,
             identifiers=tuple(Identifier(*each) for each in kinds.items()),
             properties={"total": 50, "currency": "EUR"} if key == "a" else {},
-        )  # fmt: skip
+        )
         assert asked.engine.recorder.record([event])[0].status == "accepted"
     assert told(asked) == [("segment_entered", "spenders")]
     assert len(members(asked, "spenders")) == 1

@@ -37,8 +37,10 @@ def test_why_and_why_not() -> None:
     why = asked.ask("segments_why", id="user_id:ada", segment="some")
     assert why["member"]
     assert [(s["field"], s.get("actual"), s["matched"]) for s in why["steps"]] == [
-        ("traits.plan", "pro", True), ("tags", [], False), ("features.monetary_total", 81.0, True)
-    ]  # fmt: skip
+        ("traits.plan", "pro", True),
+        ("tags", [], False),
+        ("features.monetary_total", 81.0, True),
+    ]
     asked.tell("identify", user_id="ada", properties={"plan": None})
     why = asked.ask("segments_why", id="user_id:ada", segment="some")
     assert not why["member"]

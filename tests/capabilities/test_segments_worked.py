@@ -45,9 +45,12 @@ def told_until(instant: int) -> Asked:
         if at <= instant:
             until(at)
             event = Event(
-                type=type, identifiers=(Identifier("user_id", "ada"),), occurred_at=at, key=str(number),
+                type=type,
+                identifiers=(Identifier("user_id", "ada"),),
+                occurred_at=at,
+                key=str(number),
                 properties=json.loads(properties),
-            )  # fmt: skip
+            )
             assert asked.engine.recorder.record([event])[0].status == "accepted"
     until(instant)
     return asked

@@ -94,7 +94,7 @@ def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
         ("calendar: {amnesty: [{from: 2026-03-02, to: 2026-03-01}]}", "0.yaml:1: `calendar`: `amnesty[0]`: an amnesty"),
         ("calendar: {dayend: 1}", "0.yaml:1: `calendar`: unknown key 'dayend'"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named_where_they_stand(text: str, message: str) -> None:
     with pytest.raises(InvalidDefinition) as refused:
         read(text)

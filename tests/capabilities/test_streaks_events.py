@@ -199,8 +199,10 @@ def test_every_streak_has_its_own(stage: Callable[..., Stage]) -> None:
     )
     on.days(1, 2, 9, 9)
     assert [(each["streak"], each["length"]) for each in on.told(MILESTONE)] == [
-        ("lessons", 2), ("weeks", 2), ("twice", 1),
-    ]  # fmt: skip
+        ("lessons", 2),
+        ("weeks", 2),
+        ("twice", 1),
+    ]
     answer = on.app.streaks.of("user_id:ada").streaks
     assert sorted(answer) == ["lessons", "twice", "weeks"]
 
@@ -287,8 +289,10 @@ def test_days_with_what_was_earned_on_them(stage: Callable[..., Stage]) -> None:
     answer = on.app.streaks.days("user_id:ada")
     assert (answer.zone, answer.today) == ("Asia/Tokyo", "2026-03-03")
     assert [(day.date, day.events, day.points) for day in answer.days] == [
-        ("2026-03-01", 1, 5), ("2026-03-02", 1, 10), ("2026-03-03", 1, 5),
-    ]  # fmt: skip
+        ("2026-03-01", 1, 5),
+        ("2026-03-02", 1, 10),
+        ("2026-03-03", 1, 5),
+    ]
     chosen = on.app.streaks.days("user_id:ada", start="2026-03-02", stop="2026-03-03").days
     assert [day.date for day in chosen] == ["2026-03-02"]
     for start, stop in (("2026-03-02", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):

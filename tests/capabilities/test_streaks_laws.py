@@ -42,9 +42,19 @@ streaks:
   monthly: {events: {page: {where: {kind: long}}}, cadence: month, times: 4, counting: events}
 """
 ZONES = (
-    "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None, 7,
-    "GMT", "Asia/Katmandu", "localtime",
-)  # fmt: skip
+    "UTC",
+    "Pacific/Kiritimati",
+    "Etc/GMT+12",
+    "Asia/Kathmandu",
+    "America/New_York",
+    "+05:30",
+    "No/Where",
+    None,
+    7,
+    "GMT",
+    "Asia/Katmandu",
+    "localtime",
+)
 TYPES = ("page", "page", "lesson_done", "lesson_done", "tag_added", "streak_freeze_granted", "streak_amnesty_granted")
 
 

@@ -43,9 +43,7 @@ LATENESS = (
 )  # fmt: skip
 """How long after it occurs an event becomes known."""
 PAUSES = (0, 1, 10 * MINUTE, 10 * MINUTE, HOUR, 7 * HOUR, DAY - 1, DAY, 2 * DAY, 33 * DAY)
-ZONES = (
-    "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None,
-)  # fmt: skip
+ZONES = ("UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None)
 WHO = ("a", "b", "c")
 
 
@@ -176,9 +174,17 @@ def _audited(shown: dict[str, Any]) -> dict[str, Any]:
 
 PLAN = Plan(read_streaks(Definitions([])))
 DESTINATIONS = (
-    "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "Europe/Rome", "Pacific/Auckland",
-    "Australia/Lord_Howe", "America/Los_Angeles", "Asia/Tokyo",
-)  # fmt: skip
+    "UTC",
+    "Pacific/Kiritimati",
+    "Etc/GMT+12",
+    "Asia/Kathmandu",
+    "America/New_York",
+    "Europe/Rome",
+    "Pacific/Auckland",
+    "Australia/Lord_Howe",
+    "America/Los_Angeles",
+    "Asia/Tokyo",
+)
 QUARTER = 15 * MINUTE
 
 

@@ -38,12 +38,14 @@ def big(above: float, **more: Any) -> dict[str, Any]:
     return {"conditions": {"field": "event.properties.total", "greater_than": above}, **more}
 
 
-BASE = yaml({
-    "rules": {"good": rule(80, version=1)},
-    "rule_sets": {"buys": {"events": ["purchase_completed"], "rules": ["good"]}},
-    "segments": {"goods": {"when": {"field": "tags", "contains": "good"}}},
-    "points": {"tables": [{"version": 2, "from": "2000-01-01", "earn": {"purchase_completed": 10}}]},
-})  # fmt: skip
+BASE = yaml(
+    {
+        "rules": {"good": rule(80, version=1)},
+        "rule_sets": {"buys": {"events": ["purchase_completed"], "rules": ["good"]}},
+        "segments": {"goods": {"when": {"field": "tags", "contains": "good"}}},
+        "points": {"tables": [{"version": 2, "from": "2000-01-01", "earn": {"purchase_completed": 10}}]},
+    }
+)
 
 
 @pytest.fixture
@@ -146,10 +148,12 @@ def test_limits_hold_for_what_comes_late_in_another_life_too() -> None:
 
 def test_another_feature_changes_what_rules_read_and_who_belongs(shop: Tried) -> None:
     twice = {"aggregate": "max", "events": "purchase_completed", "of": "total", "version": 2}
-    candidate = yaml({
-        "features": {"monetary_total": twice},
-        "segments": {"big": {"when": {"field": "features.monetary_total", "greater_than": 55}}},
-    })  # fmt: skip
+    candidate = yaml(
+        {
+            "features": {"monetary_total": twice},
+            "segments": {"big": {"when": {"field": "features.monetary_total", "greater_than": 55}}},
+        }
+    )
     answer = shop.what_if(definitions=candidate)
     # The largest purchase of Ada is 60, so that she is never good; Bob is from his 100 on, as before.
     assert (answer["changed"], answer["people_changed"]) == (1, 1)
@@ -270,8 +274,11 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
         ({"rule": "good", "version": 1, "stop": "2099-01-01"}, InvalidValue, "stop is in the future"),
         ({"rule": "good", "version": 1, "since": "soon"}, InvalidValue, "is not a duration"),
         ({"rule": "other", "content": rule(1)}, InvalidValue, "no rule set names the rule 'other'"),
-        ({"rule": "good", "content": {"conditions": {"field": "features.nope", "exists": True}}}, InvalidDefinition,
-         "features has no 'nope'"),
+        (
+            {"rule": "good", "content": {"conditions": {"field": "features.nope", "exists": True}}},
+            InvalidDefinition,
+            "features has no 'nope'",
+        ),
         ({"definitions": "rules: ["}, InvalidDefinition, "definitions:1: this is not YAML"),
         ({"definitions": "rules: [", "file": "spring.yaml"}, InvalidDefinition, "spring.yaml:1: this is not YAML"),
         ({"definitions": "ruels: {}"}, InvalidDefinition, "did you mean 'rules'"),
@@ -279,7 +286,7 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
         ({"rule": "good", "version": 1, "people": ["user_id:nobody"]}, NotFound, "nobody is known"),
         ({"rule": "good", "version": 1, "against": 1, "baseline": "recorded"}, InvalidValue, "goes with the baseline"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_tried_is_refused(shop: Tried, params: dict[str, Any], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         shop.ask("what_if_run", wait=True, **params)

@@ -58,19 +58,39 @@ class Who(NamedTuple):
 def all_calls(who: Who) -> list[Call]:
     """Each call of the API, by somebody who is anonymous first, then known, then linked with an older name."""
     calls: list[Call] = [
-        {"type": "page", "anonymousId": who.anonymous, "name": "Home", "category": "Shop",
-         "properties": {"url": "https://shop.example/?q=ñ&r=1", "title": "Home"}},
-        {"type": "track", "anonymousId": who.anonymous, "event": "Product Viewed", "properties": {"sku": "45790-32"},
-         "context": {"ip": "192.0.2.7", "timezone": "Europe/Berlin", "page": {"path": "/p/1"}}},
+        {
+            "type": "page",
+            "anonymousId": who.anonymous,
+            "name": "Home",
+            "category": "Shop",
+            "properties": {"url": "https://shop.example/?q=ñ&r=1", "title": "Home"},
+        },
+        {
+            "type": "track",
+            "anonymousId": who.anonymous,
+            "event": "Product Viewed",
+            "properties": {"sku": "45790-32"},
+            "context": {"ip": "192.0.2.7", "timezone": "Europe/Berlin", "page": {"path": "/p/1"}},
+        },
         {"type": "screen", "anonymousId": who.before, "name": "Welcome", "properties": {"tab": 2}},
-        {"type": "identify", "userId": who.user, "anonymousId": who.anonymous,
-         "traits": {**TRAITS, "email": who.email}},
-        {"type": "track", "userId": who.user, "event": "Order Completed", "properties": ORDER,
-         "timestamp": ORDERED_AT, "integrations": {"All": False, "Warehouse": True}},
+        {
+            "type": "identify",
+            "userId": who.user,
+            "anonymousId": who.anonymous,
+            "traits": {**TRAITS, "email": who.email},
+        },
+        {
+            "type": "track",
+            "userId": who.user,
+            "event": "Order Completed",
+            "properties": ORDER,
+            "timestamp": ORDERED_AT,
+            "integrations": {"All": False, "Warehouse": True},
+        },
         {"type": "track", "userId": who.user, "event": "a name of its own — ümlaut", "properties": {"n": 1}},
         {"type": "group", "userId": who.user, "groupId": "acme", "traits": GROUP},
         {"type": "alias", "userId": who.user, "previousId": who.before},
-    ]  # fmt: skip
+    ]
     return [{**call, "messageId": f"{who.user} {index}"} for index, call in enumerate(calls)]
 
 

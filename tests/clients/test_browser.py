@@ -117,12 +117,20 @@ def browse(shop: Shop, who: Who) -> list[tuple[Call, Call]]:
         ({"type": "page", "name": "Home", "category": "Shop", "properties": {"tab": 2}}, ("Shop", "Home", {"tab": 2})),
         ({"type": "track", "event": "Product Viewed", "properties": plain}, ("Product Viewed", plain)),
         ({"type": "identify", "userId": who.user, "traits": traits}, (who.user, traits)),
-        ({"type": "track", "userId": who.user, "event": "Order Completed", "properties": ORDER,
-          "timestamp": ORDERED_AT}, ("Order Completed", ORDER, {"timestamp": ORDERED_AT})),
+        (
+            {
+                "type": "track",
+                "userId": who.user,
+                "event": "Order Completed",
+                "properties": ORDER,
+                "timestamp": ORDERED_AT,
+            },
+            ("Order Completed", ORDER, {"timestamp": ORDERED_AT}),
+        ),
         ({"type": "screen", "userId": who.user, "name": "Welcome", "properties": plain}, (None, "Welcome", plain)),
         ({"type": "group", "userId": who.user, "groupId": "acme", "traits": GROUP}, ("acme", GROUP)),
         ({"type": "alias", "userId": who.user, "previousId": who.before}, (who.user, who.before)),
-    ]  # fmt: skip
+    ]
     return [(call, shop.call(call["type"], *given)) for call, given in said]
 
 

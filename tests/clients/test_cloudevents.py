@@ -28,13 +28,18 @@ def events_of(who: Who, mode: str) -> list[dict[str, Any]]:
     """Events with every attribute that the specification knows, and values that have to be escaped in headers."""
     return [
         {
-            "id": f"{who.user} {mode} {index}", "source": "/shop/orders", "type": type_,
-            "subject": f"user_id:{who.user}", "time": f"2026-01-0{index + 1}T10:00:00.123Z",
-            "dataschema": "https://shop.example/order#1", "datacontenttype": "application/json",
-            "comment": "100 % „Zoë“ \U0001f9f5", "data": {**DATA, "n": index},
+            "id": f"{who.user} {mode} {index}",
+            "source": "/shop/orders",
+            "type": type_,
+            "subject": f"user_id:{who.user}",
+            "time": f"2026-01-0{index + 1}T10:00:00.123Z",
+            "dataschema": "https://shop.example/order#1",
+            "datacontenttype": "application/json",
+            "comment": "100 % „Zoë“ \U0001f9f5",
+            "data": {**DATA, "n": index},
         }
         for index, type_ in enumerate(("purchase_completed", "com.shop.order.shipped"))
-    ]  # fmt: skip
+    ]
 
 
 def check(server: Server, who: Who, sent: list[dict[str, Any]]) -> None:

@@ -34,11 +34,14 @@ def person(server: Server, who: Who) -> str:
     name = who.email.partition("@")[0]
     events = [
         {
-            "type": PURCHASE, "identifiers": {"user_id": name}, "key": f"{name}-{number}",
-            "occurred_at": "2026-01-01T00:00:00Z", "properties": {"total": 9.5, "currency": "EUR", "note": "see <b>"},
+            "type": PURCHASE,
+            "identifiers": {"user_id": name},
+            "key": f"{name}-{number}",
+            "occurred_at": "2026-01-01T00:00:00Z",
+            "properties": {"total": 9.5, "currency": "EUR", "note": "see <b>"},
         }
         for number in range(2)
-    ]  # fmt: skip
+    ]
     headers = {"Authorization": f"Bearer {server.token}"}
     assert httpx.post(f"{server.url}/v1/events", json={"events": events}, headers=headers).status_code == 200
     return name
@@ -128,17 +131,20 @@ def test_the_python_client_starts_the_command(tmp_path: Path, mode: str) -> None
 
     async def run() -> tuple[list[str], Any, str]:
         command = mcp.StdioServerParameters(
-            command=sys.executable, args=["-m", "threadline.surfaces.cli", "mcp", "--file", str(tmp_path / "t.db")],
-            env={"PYTHONPATH": str(ROOT / "src")}, cwd=str(tmp_path),
-        )  # fmt: skip
+            command=sys.executable,
+            args=["-m", "threadline.surfaces.cli", "mcp", "--file", str(tmp_path / "t.db")],
+            env={"PYTHONPATH": str(ROOT / "src")},
+            cwd=str(tmp_path),
+        )
         async with mcp.Client(command, mode=mode) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             return tools, await client.call_tool("find_person", {}), client.protocol_version
 
     subprocess.run(
         [sys.executable, "-c", f"import threadline; threadline.open({str(tmp_path / 't.db')!r}).close()"],
-        check=True, env={"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+        check=True,
+        env={"PYTHONPATH": str(ROOT / "src")},
+    )
     tools, result, version = asyncio.run(run())
     assert "tell_about_person" in tools
     assert "confirm" not in tools
@@ -149,19 +155,36 @@ def test_the_python_client_starts_the_command(tmp_path: Path, mode: str) -> None
 # --- conformance -------------------------------------------------------------------------------
 
 OLDER = frozenset(
-    {"server-initialize", "ping", "logging-set-level", "completion-complete", "tools-list", "resources-list",
-     "prompts-list", "dns-rebinding-protection"}
-)  # fmt: skip
+    {
+        "server-initialize",
+        "ping",
+        "logging-set-level",
+        "completion-complete",
+        "tools-list",
+        "resources-list",
+        "prompts-list",
+        "dns-rebinding-protection",
+    }
+)
 NEWER = frozenset(
-    {"server-stateless", "caching", "http-header-validation", "sep-2164-resource-not-found",
-     "input-required-result-unsupported-methods"}
-)  # fmt: skip
+    {
+        "server-stateless",
+        "caching",
+        "http-header-validation",
+        "sep-2164-resource-not-found",
+        "input-required-result-unsupported-methods",
+    }
+)
 """The scenarios that any server can pass. All others call tools, resources and prompts that only a server made for the
 suite has."""
 NEED_SUCH_A_SERVER = frozenset(
-    {"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400",
-     "sep-2575-http-server-no-independent-requests-on-stream", "sep-2575-server-no-log-without-loglevel"}
-)  # fmt: skip
+    {
+        "sep-2575-server-rejects-undeclared-capability",
+        "sep-2575-missing-capability-http-400",
+        "sep-2575-http-server-no-independent-requests-on-stream",
+        "sep-2575-server-no-log-without-loglevel",
+    }
+)
 """Checks of `server-stateless` that do so too."""
 
 

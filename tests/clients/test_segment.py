@@ -17,9 +17,12 @@ from tests.clients.server import Server
 pytestmark = pytest.mark.client
 
 ARGUMENTS = {
-    "userId": "user_id", "anonymousId": "anonymous_id", "groupId": "group_id", "previousId": "previous_id",
+    "userId": "user_id",
+    "anonymousId": "anonymous_id",
+    "groupId": "group_id",
+    "previousId": "previous_id",
     "messageId": "message_id",
-}  # fmt: skip
+}
 
 
 def speak(client: Any, calls: Iterable[Call]) -> None:

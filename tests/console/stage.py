@@ -58,11 +58,14 @@ def record(engine: Engine, *events: tuple[str, str, dict[str, Any]]) -> None:
     """Record events (user id, type, properties), one second apart, the last one now."""
     given = [
         {
-            "type": type_, "key": f"{number}", "identifiers": {"user_id": user}, "properties": properties,
+            "type": type_,
+            "key": f"{number}",
+            "identifiers": {"user_id": user},
+            "properties": properties,
             "occurred_at": f"2026-03-01T11:{number // 60 % 60:02}:{number % 60:02}Z",
         }
         for number, (user, type_, properties) in enumerate(events)
-    ]  # fmt: skip
+    ]
     token = engine.credentials.create("default", "token", f"stage-{len(given)}", ["write"])[1]
     client = TestClient(Application(engine, Settings(access_log=False)))
     answer = client.post("/v1/events", json={"events": given}, headers={"Authorization": f"Bearer {token}"})

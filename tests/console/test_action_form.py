@@ -47,9 +47,12 @@ def values_of(param: Param) -> st.SearchStrategy[Any]:
     if param.choices:
         return st.sampled_from([*param.choices, "${traits.level}"])
     by_kind = {
-        "text": TEXTS, "lines": TEXTS | LINES, "number": NUMBERS | st.just("${event.properties.total}"),
-        "object": OBJECTS, "anything": SCALARS | OBJECTS,
-    }  # fmt: skip
+        "text": TEXTS,
+        "lines": TEXTS | LINES,
+        "number": NUMBERS | st.just("${event.properties.total}"),
+        "object": OBJECTS,
+        "anything": SCALARS | OBJECTS,
+    }
     return by_kind[param.takes]
 
 
@@ -174,20 +177,15 @@ def emitting(field: Field) -> Act:
         (Act("award_points", "", {"points": Given("text", "many")}), "'many' is no number", "of.points"),
         (Act("set_value", "trait", {"trait": Given("text", "plan")}), "give the value", "of.value"),
         (Act("send_notification", "template"), "give the template", "of.template"),
-        (
-            emitting(Field("", "text", "x")),
-            "give the field a name of one line", "of.properties.0.name",
-        ),
+        (emitting(Field("", "text", "x")), "give the field a name of one line", "of.properties.0.name"),
         (
             Act("store_decision", "", {"result": Given(value="a"), MORE: Given(fields=(Field("result", "", "x"),))}),
-            "choose another name: 'result' is given above", f"of.{MORE}.0.name",
+            "choose another name: 'result' is given above",
+            f"of.{MORE}.0.name",
         ),
-        (
-            emitting(Field("a", "number", "nan")),
-            "'nan' is no number", "of.properties.0.value",
-        ),
+        (emitting(Field("a", "number", "nan")), "'nan' is no number", "of.properties.0.value"),
     ],
-)  # fmt: skip
+)
 def test_an_action_that_is_not_finished_says_what_is_missing_and_where(act: Act, problem: str, where: str) -> None:
     with pytest.raises(Unfinished) as raised:
         list_of((Act("tag", "", {"tag": Given("text", "vip")}), act))
@@ -195,9 +193,14 @@ def test_an_action_that_is_not_finished_says_what_is_missing_and_where(act: Act,
     if where != f"of.{MORE}.0.name":
         page = render(
             "editor_panel.html",
-            {"kind": {"key": "conditions"}, "view": "form", "form": {"parts": []}, "offered": {},
-             "acts": shown((Act(), act), raised.value)},
-        )  # fmt: skip
+            {
+                "kind": {"key": "conditions"},
+                "view": "form",
+                "form": {"parts": []},
+                "offered": {},
+                "acts": shown((Act(), act), raised.value),
+            },
+        )
         assert html.escape(problem, quote=False) in html.unescape(page)
         assert 'aria-invalid="true"' in page
 
@@ -243,19 +246,35 @@ def test_a_value_of_another_kind_keeps_what_can_be_kept() -> None:
 
 def _filled(*fields: tuple[str, str]) -> dict[str, str]:
     condition = {
-        "_by": "form", "_key": "conditions", "_text": "rule:yaml", "_acts": "actions", "_when.how": "all",
-        "_when.single": "1", "_when.0.field": "tags", "_when.0.is": "exists", "_when.0.value": "",
+        "_by": "form",
+        "_key": "conditions",
+        "_text": "rule:yaml",
+        "_acts": "actions",
+        "_when.how": "all",
+        "_when.single": "1",
+        "_when.0.field": "tags",
+        "_when.0.is": "exists",
+        "_when.0.value": "",
         "rule:yaml": "priority: 3\n",
-    }  # fmt: skip
+    }
     return {**condition, **{f"_act.{name}": value for name, value in fields}}
 
 
 DEAR = (
-    ("0.kind", "award_points"), ("0.of.points", "25"), ("0.of.reason", "a large order"),
-    ("1.kind", "set_value"), ("1.one", "trait"), ("1.of.trait", "dear"), ("1.as.value", "flag"), ("1.of.value", "true"),
-    ("2.kind", "emit_event"), ("2.of.type", "large_order"), ("2.of.properties.0.name", "total"),
-    ("2.of.properties.0.kind", "text"), ("2.of.properties.0.value", "${event.properties.total}"),
-)  # fmt: skip
+    ("0.kind", "award_points"),
+    ("0.of.points", "25"),
+    ("0.of.reason", "a large order"),
+    ("1.kind", "set_value"),
+    ("1.one", "trait"),
+    ("1.of.trait", "dear"),
+    ("1.as.value", "flag"),
+    ("1.of.value", "true"),
+    ("2.kind", "emit_event"),
+    ("2.of.type", "large_order"),
+    ("2.of.properties.0.name", "total"),
+    ("2.of.properties.0.kind", "text"),
+    ("2.of.properties.0.value", "${event.properties.total}"),
+)
 WRITTEN = [
     {"award_points": {"points": 25, "reason": "a large order"}},
     {"set_value": {"trait": "dear", "value": True}},
@@ -269,8 +288,10 @@ def test_a_rule_is_written_with_the_actions_of_the_form_and_says_them_in_words()
         data = {**_filled(*DEAR), "_csrf": csrf_of(client, engine), "id": "dear"}
         panel = Sent(client.post("/rules/new?part=panel", data=data).text).fields
         assert yaml.safe_load(panel["rule:yaml"]) == {
-            "priority": 3, "conditions": {"field": "tags", "exists": True}, "actions": WRITTEN,
-        }  # fmt: skip
+            "priority": 3,
+            "conditions": {"field": "tags", "exists": True},
+            "actions": WRITTEN,
+        }
         assert "It is valid." in client.post("/rules/new?part=checked", data=data).text
         accept = {"accept": "application/json"}
         made = client.post("/do/rules_write", data=data, headers=accept)
@@ -284,8 +305,10 @@ def test_a_rule_is_written_with_the_actions_of_the_form_and_says_them_in_words()
         assert "An action is not finished" in client.post("/rules/new?part=checked", data=unfinished).text
         refused = client.post("/do/rules_write", data=unfinished, headers=accept)
         assert (refused.status_code, refused.json()["problem"], refused.json()["param"]) == (
-            400, "an action is not finished: give the points", "_act.0.of.points",
-        )  # fmt: skip
+            400,
+            "an action is not finished: give the points",
+            "_act.0.of.points",
+        )
 
 
 def test_a_text_with_actions_in_another_spelling_is_not_written_anew() -> None:
@@ -305,11 +328,23 @@ def test_hostile_texts_in_every_field_are_texts(part: str) -> None:
         client = signed_in(engine, "marketer")
         for text in HOSTILE[:: 1 if part == "panel" else 23]:
             rows = [
-                ("0.kind", "tag"), ("0.of.tag", text), ("1.kind", text), ("2.kind", "set_value"), ("2.one", text),
-                ("2.of.trait", text), ("2.as.value", text), ("2.of.value", text), ("3.kind", "store_decision"),
-                ("3.of.result", text), (f"3.of.{MORE}.0.name", text), (f"3.of.{MORE}.0.kind", text),
-                (f"3.of.{MORE}.0.value", text), ("4.kind", "log_event"), ("4.of.message", text), ("4.of.level", text),
-            ]  # fmt: skip
+                ("0.kind", "tag"),
+                ("0.of.tag", text),
+                ("1.kind", text),
+                ("2.kind", "set_value"),
+                ("2.one", text),
+                ("2.of.trait", text),
+                ("2.as.value", text),
+                ("2.of.value", text),
+                ("3.kind", "store_decision"),
+                ("3.of.result", text),
+                (f"3.of.{MORE}.0.name", text),
+                (f"3.of.{MORE}.0.kind", text),
+                (f"3.of.{MORE}.0.value", text),
+                ("4.kind", "log_event"),
+                ("4.of.message", text),
+                ("4.of.level", text),
+            ]
             data = {**_filled(*rows), "_do": text, "_csrf": csrf_of(client, engine)}
             answer = client.post(f"/rules/new?part={part}", data=data)
             assert answer.status_code == 200, (text, answer.text)
@@ -322,9 +357,13 @@ def test_a_button_adds_an_action_and_one_that_is_not_chosen_yet_stays() -> None:
         right = {"_csrf": csrf_of(client, engine)}
         fields = Sent(client.get("/rules/new").text).fields
         for button, wanted in (
-            ("act.add", 1), ("act.add", 2), ("act.field:0:properties", 2), ("", 2), ("act.drop:1", 1),
+            ("act.add", 1),
+            ("act.add", 2),
+            ("act.field:0:properties", 2),
+            ("", 2),
+            ("act.drop:1", 1),
             ("act.drop:0", 0),
-        ):  # fmt: skip
+        ):
             page = client.post("/rules/new", data={**fields, "_do": button, **right}).text
             fields = Sent(page).fields
             assert len({name for name in fields if re.fullmatch(r"_act\.\d+\.kind", name)}) == wanted, button

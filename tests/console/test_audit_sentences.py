@@ -38,7 +38,7 @@ def entry(
         (entry("accounts_change", about={"name": "text of 12"}), "Give an account another role"),
         (entry("no_such_operation", about={"id": "<b>"}), "No such operation: <b>"),
     ],
-)  # fmt: skip
+)
 def test_an_entry_is_a_sentence_of_what_it_has(it: dict[str, Any], said: str) -> None:
     with opened() as engine:
         operations = {each.name: each for each in engine.catalogue.operations}

@@ -37,9 +37,12 @@ def test_home_and_the_list_of_events_show_one_clock() -> None:
     with opened() as engine:
         secret = engine.credentials.create("default", "token", "import", ["admin"])[1]
         event = {
-            "type": "record_played", "key": "old", "identifiers": {"user_id": "ada"}, "historical": True,
+            "type": "record_played",
+            "key": "old",
+            "identifiers": {"user_id": "ada"},
+            "historical": True,
             "occurred_at": "1997-03-01T12:00:00Z",
-        }  # fmt: skip
+        }
         writer = TestClient(Application(engine, Settings(access_log=False)))
         answer = writer.post("/v1/events", json={"events": [event]}, headers={"Authorization": f"Bearer {secret}"})
         assert answer.status_code == 200, answer.text

@@ -36,9 +36,11 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         record(made, *((f"p{n}", "identify", traits[n]) for n in range(PEOPLE)))
         client = signed_in(made)
         created = {
-            "template": "sale", "audience": {"segment": "pros"}, "holdout": 0.25,
+            "template": "sale",
+            "audience": {"segment": "pros"},
+            "holdout": 0.25,
             "arms": [{"name": "plain", "weight": 3}, {"name": "bold", "subject": "Only today"}],
-        }  # fmt: skip
+        }
         _post(client, "/v1/broadcasts/spring", made, **created)
         _post(client, "/v1/broadcasts/spring/start", made)
         _post(client, "/v1/broadcasts/odd", made, template="sale", audience={"when": CONDITION})
@@ -98,12 +100,15 @@ def test_once_the_provider_reports_something_every_share_is_a_number(engine: Eng
     engine.recorder.record(
         [
             Event(
-                type="mail_opened", identifiers=(Identifier("user_id", "p1"),), occurred_at=engine.now(), key="opened",
+                type="mail_opened",
+                identifiers=(Identifier("user_id", "p1"),),
+                occurred_at=engine.now(),
+                key="opened",
                 source_type="internal",
                 properties={"broadcast": "spring", "template": "sale", "arm": "plain", "message": "m1"},
             )
         ]
-    )  # fmt: skip
+    )
     results = _results(engine)
     assert f"together {sent} 0 0.0% 1 " in results
     assert "reported nothing" not in results

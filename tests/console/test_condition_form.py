@@ -118,8 +118,9 @@ def rows(draw: st.DrawFn) -> Row:
 
 groups = st.builds(
     lambda how, parts: Group(how, tuple(parts)),
-    st.sampled_from(["all", "any", "none", "not_all"]), st.lists(rows(), min_size=1, max_size=3),
-)  # fmt: skip
+    st.sampled_from(["all", "any", "none", "not_all"]),
+    st.lists(rows(), min_size=1, max_size=3),
+)
 forms = st.builds(
     lambda how, parts, is_single: Group(
         how, tuple(parts), is_single and how == "all" and len(parts) == 1 and isinstance(parts[0], Row)
@@ -286,8 +287,12 @@ def test_comparisons_that_are_offered_fit_the_type_of_the_field_and_read_as_word
 
     assert offered("flag") == ["is", "is not", "is known", "is missing", "is not, or is missing"]
     assert offered("list") == [
-        "contains", "does not contain", "is known", "is missing", "does not contain, or is missing",
-    ]  # fmt: skip
+        "contains",
+        "does not contain",
+        "is known",
+        "is missing",
+        "does not contain, or is missing",
+    ]
     assert offered("number", "!greater_than")[-1] != "not: is more than"
     assert "not: is more than" in offered("number", "!greater_than")
     assert "not: is more than" not in offered("number")
@@ -372,10 +377,13 @@ def test_a_rule_is_written_with_the_conditions_of_the_form_and_the_rest_of_its_y
         _fill(engine)
         client = signed_in(engine)
         data = {
-            **_form(("total of the event", "greater_than", "7.50")), "_key": "conditions", "_text": "rule:yaml",
-            "_csrf": csrf_of(client, engine), "id": "dear",
+            **_form(("total of the event", "greater_than", "7.50")),
+            "_key": "conditions",
+            "_text": "rule:yaml",
+            "_csrf": csrf_of(client, engine),
+            "id": "dear",
             "rule:yaml": "priority: 3\nconditions: {field: tags, exists: true}\n",
-        }  # fmt: skip
+        }
         record(engine, ("ada", "paid", {"total": 3}))
         accept = {"accept": "application/json"}
         made = client.post("/do/rules_write", data=data, headers=accept)

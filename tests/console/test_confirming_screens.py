@@ -74,10 +74,14 @@ def test_editor_leads_to_the_numbers_and_their_box_comes_without_a_reload(tmp_pa
     try:
         with launched("--disable-gpu", "--disable-dev-shm-usage") as browser:
             events = [
-                {"type": "identify", "key": str(n), "identifiers": {"user_id": f"p{n}", "email": f"p{n}@shop.example"},
-                 "properties": {"plan": "pro"}}
+                {
+                    "type": "identify",
+                    "key": str(n),
+                    "identifiers": {"user_id": f"p{n}", "email": f"p{n}@shop.example"},
+                    "properties": {"plan": "pro"},
+                }
                 for n in range(PEOPLE)
-            ]  # fmt: skip
+            ]
             given = {"Authorization": f"Bearer {TOKEN}"}
             assert httpx.post(f"{server.url}/v1/events", json={"events": events}, headers=given).status_code == 200
             visit = Visit(browser, server.url)

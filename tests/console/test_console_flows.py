@@ -27,18 +27,22 @@ leaderboards:
   spenders: {score: features.monetary_total, periods: [all]}
 """
 DETAILS = {
-    "person": "/people/ada", "segment": "/segments/good_customers", "rule": "/rules/large-order",
-    "feature": "/features/monetary_total", "leaderboard": "/leaderboards/spenders",
+    "person": "/people/ada",
+    "segment": "/segments/good_customers",
+    "rule": "/rules/large-order",
+    "feature": "/features/monetary_total",
+    "leaderboard": "/leaderboards/spenders",
     "analysis": "/analytics/trend?per=day",
-}  # fmt: skip
+}
 """One of each screen that is about something; others are reached where there is something."""
 
 
 def _post(url: str, events: list[dict[str, Any]]) -> None:
     request = urllib.request.Request(
-        f"{url}/v1/events", json.dumps({"events": events}).encode(),
+        f"{url}/v1/events",
+        json.dumps({"events": events}).encode(),
         {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
-    )  # fmt: skip
+    )
     with urllib.request.urlopen(request) as answer:
         assert answer.status == 200
 
@@ -47,25 +51,32 @@ def _events() -> list[dict[str, Any]]:
     first = [
         {"type": "identify", "key": "i", "identifiers": {"user_id": "ada"}, "properties": {"first_name": "Ada"}},
         {
-            "type": "purchase_completed", "key": "p", "identifiers": {"user_id": "ada"},
+            "type": "purchase_completed",
+            "key": "p",
+            "identifiers": {"user_id": "ada"},
             "properties": {"total": 129.5, "currency": "EUR"},
         },
-    ]  # fmt: skip
+    ]
     hostile = [
         {
-            "type": "page_viewed", "key": f"h{n}", "identifiers": {"user_id": f"hostile-{n % 5}"},
-            "properties": {"title": text}, "context": {"note": text},
+            "type": "page_viewed",
+            "key": f"h{n}",
+            "identifiers": {"user_id": f"hostile-{n % 5}"},
+            "properties": {"title": text},
+            "context": {"note": text},
         }
         for n, text in enumerate(HOSTILE)
-    ]  # fmt: skip
+    ]
     named = [
         {
-            "type": "identify", "key": f"n{n}", "identifiers": {"user_id": f"hostile-{n % 5}"},
+            "type": "identify",
+            "key": f"n{n}",
+            "identifiers": {"user_id": f"hostile-{n % 5}"},
             "properties": {"first_name": text, "nickname": text},
         }
         for n, text in enumerate(HOSTILE)
         if text.strip()
-    ]  # fmt: skip
+    ]
     return [*first, *hostile, *named]
 
 

@@ -29,9 +29,10 @@ MAIL = """mail:
 
 def _post(url: str, path: str, body: dict[str, Any]) -> None:
     request = urllib.request.Request(
-        f"{url}{path}", json.dumps(body).encode(),
+        f"{url}{path}",
+        json.dumps(body).encode(),
         {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
-    )  # fmt: skip
+    )
     with urllib.request.urlopen(request) as answer:
         assert answer.status == 200
 
@@ -51,11 +52,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     try:
         events = [
             {
-                "type": "purchase_completed", "key": f"p{n}", "identifiers": {"user_id": f"u{n}"},
+                "type": "purchase_completed",
+                "key": f"p{n}",
+                "identifiers": {"user_id": f"u{n}"},
                 "properties": {"total": n, "currency": "EUR"},
             }
             for n in range(40)
-        ]  # fmt: skip
+        ]
         _post(served.url, "/v1/events", {"events": events})
         for above in (30, 35):
             rule = {"conditions": {"field": "event.properties.total", "greater_than": above}}
@@ -491,7 +494,7 @@ def test_an_operator_activates_by_what_was_seen_and_in_no_other_way() -> None:
             (operator, "rules_write", rule),
             (admin, "rule_sets_write", {"name": "s", "events:list": "paid", "rules:list": "big"}),
             (operator, "rules_tested", {"id": "big", "version": "1"}),
-        ):  # fmt: skip
+        ):
             made = client.post(f"/do/{path}", data={**form, "_csrf": csrf_of(client, engine)}, headers=json_)
             assert made.status_code == 200, made.text
         form = {"id": "big", "version": "1", "_csrf": csrf_of(operator, engine)}

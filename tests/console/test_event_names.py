@@ -27,7 +27,7 @@ def engine() -> Iterator[Engine]:
             ("ada", "record_played", {"plan": "club_member"}),
             ("ada", HOSTILE, {"plan": "club_member"}),
             ("ada", "purchase_completed", BOUGHT),
-        )  # fmt: skip
+        )
         yield made
 
 
@@ -117,8 +117,10 @@ def test_a_mark_of_a_picture_still_says_the_type_on_hovering() -> None:
     points = (Point("page", 2, note="half"), Point("signed_up", 1), Point(3.0, 1))
     drawn = renamed(Chart(kind="funnel", title="Funnel", series=(Series("page", points),)), {"page": "Page"})
     assert [(each.x, each.note) for each in drawn.series[0].points] == [
-        ("Page", "half · page"), ("signed_up", ""), (3.0, ""),
-    ]  # fmt: skip
+        ("Page", "half · page"),
+        ("signed_up", ""),
+        (3.0, ""),
+    ]
     assert drawn.series[0].name == "Page"
     flows = renamed(Chart(kind="flow", title="Paths", flows=(Flow(0, "page", "(end)", 2),)), {"page": "Page"}).flows
     assert flows == (Flow(0, "Page", "(end)", 2),)

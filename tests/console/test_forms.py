@@ -24,10 +24,24 @@ from threadline.surfaces.operation_calls import field_names, shown
 
 JSON_ = {"accept": "application/json"}
 ELSEWHERE = (
-    "//evil.example", "///evil.example/x", "////evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.io",
-    "/\t\\evil.example", "\t//evil.example", " //evil.example", "/\n/evil.example", "https://evil.example",
-    "javascript:alert(1)", "///\\evil.example", "http:evil.example", "//[", "evil.example", "",
-)  # fmt: skip
+    "//evil.example",
+    "///evil.example/x",
+    "////evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.io",
+    "/\t\\evil.example",
+    "\t//evil.example",
+    " //evil.example",
+    "/\n/evil.example",
+    "https://evil.example",
+    "javascript:alert(1)",
+    "///\\evil.example",
+    "http:evil.example",
+    "//[",
+    "evil.example",
+    "",
+)
 """Addresses that a browser would take for another site, or that are none."""
 
 
@@ -107,11 +121,16 @@ def test_a_form_with_any_fields_is_never_a_fault_of_ours(
 @pytest.mark.parametrize(
     "fields",
     [
-        [("id", "1"), ("id.b", "2")], [("id.b", "2"), ("id", "1")], [("x" + ".x" * 3_000, "1")],
-        [("." * 100_000, "1")], [("when:json", "[" * 100_000)], [("a:json", "{}"), ("a.b", "1")],
-        [("a:list", "x"), ("a.b", "1")], [("a:json", "[1]"), ("a.0", "1")],
+        [("id", "1"), ("id.b", "2")],
+        [("id.b", "2"), ("id", "1")],
+        [("x" + ".x" * 3_000, "1")],
+        [("." * 100_000, "1")],
+        [("when:json", "[" * 100_000)],
+        [("a:json", "{}"), ("a.b", "1")],
+        [("a:list", "x"), ("a.b", "1")],
+        [("a:json", "[1]"), ("a.0", "1")],
     ],
-)  # fmt: skip
+)
 def test_a_form_whose_fields_contradict_each_other_or_are_too_deep_is_refused_in_words(
     admin: TestClient, engine: Engine, fields: list[tuple[str, str]]
 ) -> None:

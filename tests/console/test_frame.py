@@ -247,8 +247,10 @@ def test_names_with_dots_reach_members_and_entries(engine: Engine) -> None:
     body = b"audience.segment=vip&arms.0.name=a&arms.2.name=b&arms.2.weight=3&tags%3Alist=x%0D%0Ay&empty=&_csrf=s"
     form = read_form(body)
     assert form.values == {
-        "audience": {"segment": "vip"}, "arms": [{"name": "a"}, {"name": "b", "weight": "3"}], "tags": ["x", "y"],
-    }  # fmt: skip
+        "audience": {"segment": "vip"},
+        "arms": [{"name": "a"}, {"name": "b", "weight": "3"}],
+        "tags": ["x", "y"],
+    }
     assert form.csrf == "s"
 
 
@@ -317,11 +319,14 @@ def test_how_long_ago_is_in_the_largest_unit(seconds: int, shown: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("share_of_first", 0.8621, "86.2%"), ("seconds_p50", 180_855.26, "2\u202fd 2\u202fh"),
-        ("seconds_p50", 3_605, "1\u202fh"), ("seconds_p25", 0.2, "0\u202fs"), ("people", 1_234, "1,234"),
+        ("share_of_first", 0.8621, "86.2%"),
+        ("seconds_p50", 180_855.26, "2\u202fd 2\u202fh"),
+        ("seconds_p50", 3_605, "1\u202fh"),
+        ("seconds_p25", 0.2, "0\u202fs"),
+        ("people", 1_234, "1,234"),
         ("seconds_p90", None, "–"),
     ],
-)  # fmt: skip
+)
 def test_a_number_of_an_answer_is_shown_as_its_name_says(name: str, value: float | None, shown: str) -> None:
     assert FILTERS["measured"](value, name) == shown
 
@@ -329,10 +334,13 @@ def test_a_number_of_an_answer_is_shown_as_its_name_says(name: str, value: float
 @pytest.mark.parametrize(
     ("text", "day", "time"),
     [
-        ("2026-03-01", "2026-03-01", "2026-03-01T00:00"), ("2026-03-01T10:30:15Z", "2026-03-01", "2026-03-01T10:30:15"),
-        ("2026-03-01T00:30:00+02:00", "2026-02-28", "2026-02-28T22:30"), ("yesterday", "", ""), ("", "", ""),
+        ("2026-03-01", "2026-03-01", "2026-03-01T00:00"),
+        ("2026-03-01T10:30:15Z", "2026-03-01", "2026-03-01T10:30:15"),
+        ("2026-03-01T00:30:00+02:00", "2026-02-28", "2026-02-28T22:30"),
+        ("yesterday", "", ""),
+        ("", "", ""),
     ],
-)  # fmt: skip
+)
 def test_fields_for_days_and_times_take_any_text_of_one(text: str, day: str, time: str) -> None:
     assert (FILTERS["day_field"](text), FILTERS["time_field"](text)) == (day, time)
 

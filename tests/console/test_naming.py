@@ -30,9 +30,13 @@ def client(engine: Engine) -> TestClient:
 
 
 PAGES = (
-    "/people", "/people/cleo", "/events", "/features/monetary_total?part=top", "/find?part=list&q=cleo",
+    "/people",
+    "/people/cleo",
+    "/events",
+    "/features/monetary_total?part=top",
+    "/find?part=list&q=cleo",
     "/analytics/rfm?part=answer",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -88,9 +88,11 @@ def queue(name: str, **counts: int) -> dict[str, Any]:
 
 
 ANSWERS = {
-    "doctor": {"findings": []}, "search_status": {"complete": True, "engine": "embedded", "documents": 1},
-    "effects_queues": {"queues": [queue("mail", waiting=3), queue("url.0"), queue("", parked=1)]}, "jobs_list": {},
-}  # fmt: skip
+    "doctor": {"findings": []},
+    "search_status": {"complete": True, "engine": "embedded", "documents": 1},
+    "effects_queues": {"queues": [queue("mail", waiting=3), queue("url.0"), queue("", parked=1)]},
+    "jobs_list": {},
+}
 
 
 class Answering:
@@ -107,5 +109,9 @@ def test_health_lists_queues_in_which_something_waits_and_counts_the_others():
     health = next(each for each in screens() if each.name == "health")
     checks = [(each["title"], each["state"]) for each in health.load(Answering())["checks"]]  # type: ignore[arg-type]
     assert checks == [
-        ("search", "good"), ("queue mail", "good"), ("queue of no name", "bad"), ("queues", "good"), ("jobs", "good"),
-    ]  # fmt: skip
+        ("search", "good"),
+        ("queue mail", "good"),
+        ("queue of no name", "bad"),
+        ("queues", "good"),
+        ("jobs", "good"),
+    ]

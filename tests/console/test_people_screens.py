@@ -27,7 +27,7 @@ def engine() -> Iterator[Engine]:
             ("eve", "identify", {f"t{number}": text for number, text in enumerate(HOSTILE_TEXTS)}),
             *(("eve", "page_viewed", {"path": text}) for text in HOSTILE_TEXTS),
             *(("eve", "agent_insight", {"type": "fact", "key": "k", "value": text}) for text in HOSTILE[-3:]),
-        )  # fmt: skip
+        )
         yield made
 
 
@@ -65,9 +65,10 @@ def test_people_are_found_by_their_name_and_by_an_identifier(client: TestClient)
 def test_a_text_and_filters_leave_those_whom_both_fit(engine: Engine, client: TestClient) -> None:
     record(engine, ("dan", "identify", {"first_name": "Ada"}))
     tagged = client.post(
-        "/do/people_tag", data={"id": "user_id:dan", "add:list": "vip", "_csrf": csrf_of(client, engine)},
+        "/do/people_tag",
+        data={"id": "user_id:dan", "add:list": "vip", "_csrf": csrf_of(client, engine)},
         headers={"origin": ORIGIN},
-    )  # fmt: skip
+    )
     assert tagged.status_code == 303, tagged.text
     for query, count in (("q=ada", 2), ("q=ada&tag=vip", 1), ("q=ada&tag=other", 0), ("q=ada&group=none", 0)):
         page = client.get(f"/people?{query}").text

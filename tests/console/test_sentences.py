@@ -29,9 +29,12 @@ WORDS = event_words(Catalogue.declared(Definitions([("threadline.yaml", DEFINITI
 def event(type: str, cause: str = "", /, **properties: Any) -> dict[str, Any]:
     internal = type not in ("record_played", "purchase_completed")
     return {
-        "id": f"{type}-id", "type": type, "cause": cause, "properties": properties,
+        "id": f"{type}-id",
+        "type": type,
+        "cause": cause,
+        "properties": properties,
         "source_type": "internal" if internal else "external",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def event(type: str, cause: str = "", /, **properties: Any) -> dict[str, Any]:
         ("record_played", {"artist": "Can", "minutes": 1_234}, "Record played", "artist Can · minutes 1,234"),
         ("tag_added", {"tag": {"a": 1}}, "Tag added", ""),
     ],
-)  # fmt: skip
+)
 def test_an_event_is_a_sentence_where_it_has_what_the_sentence_names(
     type: str, properties: dict[str, Any], line: str, more: str
 ) -> None:
@@ -70,7 +73,7 @@ def test_an_event_is_a_sentence_where_it_has_what_the_sentence_names(
         ("campaign_ignored", "after:spring", "May have ignored a campaign"),
         ("weekday_habit", "look", "Weekday habit"),
     ],
-)  # fmt: skip
+)
 def test_a_timer_is_a_sentence_by_its_policy_and_key(policy: str, key: str, line: str) -> None:
     assert WORDS.timer_sentence({"policy": policy, "key": key}) == line
 
@@ -81,8 +84,10 @@ def test_what_follows_from_an_event_stands_below_it_and_the_rest_is_noted_togeth
     scored, played = event("leaderboard_scored", "threadline.timer_fired-id"), event("record_played")
     rows = WORDS.folded([played, timed, scored, tagged, decided, bought])
     assert [row.get("event", {}).get("type", row.get("noted")) for row in rows] == [
-        "record_played", [timed, scored], "purchase_completed",
-    ]  # fmt: skip
+        "record_played",
+        [timed, scored],
+        "purchase_completed",
+    ]
     assert rows[2]["led_to"] == [tagged, decided]
     assert [row["event"] for row in WORDS.folded([played, timed], True)] == [played, timed]
 

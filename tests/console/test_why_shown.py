@@ -15,9 +15,12 @@ def test_an_entry_by_an_imported_order_says_that_it_is_history_and_a_live_one_sa
     for historical in (True, False):
         with opened(tmp_path / "threadline.yaml") as engine:
             ordered = Event(
-                type="purchase_completed", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="1",
+                type="purchase_completed",
+                identifiers=(Identifier("user_id", "ada"),),
+                occurred_at=1,
+                key="1",
                 historical=historical,
-            )  # fmt: skip
+            )
             engine.recorder.record([ordered])
             client, person = signed_in(engine), engine.reader.person("default", "user_id:ada")
             (entered,) = [each for each in engine.reader.events(person) if each.event.type == "segment_entered"]

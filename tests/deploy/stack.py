@@ -42,10 +42,17 @@ class Stack:
             pytest.skip("no MiniStack here: install the package ministack")
         port = free_port()
         environment = {
-            "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "AUTH": "true", "LOG_LEVEL": "WARNING",
-            "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-            "PYTHONPATH": os.pathsep.join(sys.path), "AWS_DEFAULT_REGION": REGION,
-        }  # fmt: skip
+            "GATEWAY_PORT": str(port),
+            "BIND_HOST": "127.0.0.1",
+            "AUTH": "true",
+            "LOG_LEVEL": "WARNING",
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "AWS_DEFAULT_REGION": REGION,
+        }
         self.server = Server([str(program)], port, environment)
         self.outputs = self._make(definitions)
         self._route()
@@ -53,9 +60,12 @@ class Stack:
     def client(self, service: str) -> Any:
         """A client of one service, as the owner of the account."""
         return boto3.client(
-            service, endpoint_url=self.server.endpoint, region_name=REGION,
-            aws_access_key_id="test", aws_secret_access_key="test",
-        )  # fmt: skip
+            service,
+            endpoint_url=self.server.endpoint,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
 
     @property
     def store(self) -> str:
@@ -114,9 +124,11 @@ class Stack:
             "Definitions": str(definitions),
         }
         formation.create_stack(
-            StackName=NAME, TemplateBody=json.dumps(body), Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+            StackName=NAME,
+            TemplateBody=json.dumps(body),
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
-        )  # fmt: skip
+        )
         deadline = time.monotonic() + SECONDS_MAX
         while (stack := formation.describe_stacks(StackName=NAME)["Stacks"][0])["StackStatus"] != "CREATE_COMPLETE":
             assert time.monotonic() < deadline, stack
@@ -139,9 +151,11 @@ class Stack:
             integration = methods["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]
             [function] = re.findall(r"functions/\$\{(\w+)\.Arn\}", integration["uri"]["Fn::Sub"])
             made = gateway.create_integration(
-                ApiId=api, IntegrationType="AWS_PROXY", PayloadFormatVersion=integration["payloadFormatVersion"],
+                ApiId=api,
+                IntegrationType="AWS_PROXY",
+                PayloadFormatVersion=integration["payloadFormatVersion"],
                 IntegrationUri=self._arn(function),
-            )  # fmt: skip
+            )
             target = f"integrations/{made['IntegrationId']}"
             gateway.create_route(ApiId=api, RouteKey=path.removeprefix("/"), Target=target)
 

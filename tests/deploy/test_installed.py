@@ -39,9 +39,14 @@ ALL_OF = "/analytics/"
 """Each of these is a screen of its own."""
 LACKING = re.compile(r"not installed|needs [\w-]+, which|pip install|role=\"alert\"[^>]*>(?!</)", re.IGNORECASE)
 GIVEN = {
-    "feature": "monetary_total", "event": "purchase_completed", "steps": "purchase_completed\npurchase_completed",
-    "type": "purchase_completed", "journey": "come_back", "segment": "good_customers", "name": "come_back",
-}  # fmt: skip
+    "feature": "monetary_total",
+    "event": "purchase_completed",
+    "steps": "purchase_completed\npurchase_completed",
+    "type": "purchase_completed",
+    "journey": "come_back",
+    "segment": "good_customers",
+    "name": "come_back",
+}
 """What a form of the analyses asks for, of the demo's shop."""
 
 
@@ -149,8 +154,12 @@ def test_without_extras_everything_that_is_declared_is_named_with_its_extra(
     (tmp_path / "threadline.yaml").write_text(json.dumps(reduce(merged, map(yaml.safe_load, EVERYTHING.values()))))
     ran = subprocess.run(
         [package_alone, "-m", "threadline", *command, "--file", tmp_path / "x.db"],
-        capture_output=True, text=True, timeout=SECONDS_MAX, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+        cwd=tmp_path,
+    )
     assert (ran.returncode, list(tmp_path.glob("x.db*"))) == (1, [])
     for module, definition in EVERYTHING.items():
         with pytest.MonkeyPatch.context() as patch:

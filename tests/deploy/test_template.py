@@ -20,19 +20,27 @@ from threadline.settings import Settings
 GUARD = Path(__file__).parent / "cfn_guard/node_modules/@cdklabs/cdk-validator-cfnguard"
 SERVICES = ("apigateway", "cloudwatch", "dynamodb", "identityandaccessmanagement", "lambda", "s3", "sqs")
 COSTS_NOTHING_IDLE = {
-    "AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Stage",
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::Stage",
     "AWS::Budgets::Budget",
     "AWS::CloudWatch::Alarm",  # ten metrics of alarms are free
     "AWS::DynamoDB::Table",  # on demand
-    "AWS::IAM::ManagedPolicy", "AWS::IAM::Role",
-    "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping",
-    "AWS::Lambda::Function", "AWS::Lambda::Permission",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Role",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Function",
+    "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
-    "AWS::S3::Bucket", "AWS::S3::BucketPolicy",
-    "AWS::SNS::Subscription", "AWS::SNS::Topic",
-    "AWS::SQS::Queue", "AWS::SQS::QueuePolicy",
-    "AWS::Scheduler::Schedule", "AWS::Scheduler::ScheduleGroup",
-}  # fmt: skip
+    "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::Topic",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
+    "AWS::Scheduler::Schedule",
+    "AWS::Scheduler::ScheduleGroup",
+}
 ALARMS_FREE = 10
 
 

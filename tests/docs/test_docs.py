@@ -144,8 +144,15 @@ def test_files_of_the_page_are_a_capability_in_their_folder(tmp_path: Path, monk
     monkeypatch.syspath_prepend(str(tmp_path))
     names = {type(value).__name__ for value in discover(folder.name, definitions=Definitions())}
     assert names == {
-        "Projection", "Section", "EventType", "Policy", "SenderFactory", "Operation", "PublicRoute", "PersonFile",
-    }  # fmt: skip
+        "Projection",
+        "Section",
+        "EventType",
+        "Policy",
+        "SenderFactory",
+        "Operation",
+        "PublicRoute",
+        "PersonFile",
+    }
     assert broken(Capability("chats", folder.name), [("threadline.yaml", "chats: {patience: 3d}")]) == []
 
 

@@ -23,9 +23,7 @@ LATER, NEVER = Outcome(type="x", retry_after_seconds=0.0), Outcome(type="x", par
 
 def test_an_effect_that_is_postponed_waits_from_the_instant_on_to_which_it_is() -> None:
     clock = Clock()
-    engine = engine_with(
-        MemoryStore(), clock, prepare=lambda ports, view, pending: Postponed(until=NOW + HOUR)
-    )  # fmt: skip
+    engine = engine_with(MemoryStore(), clock, prepare=lambda ports, view, pending: Postponed(until=NOW + HOUR))
     write(engine)
     clock.now += MINUTE
     [letters, _] = engine.delivery.backlog().queues
@@ -53,9 +51,12 @@ def test_what_waits_is_counted_by_queue_tried_or_not_given_up_or_not_and_since_w
     def write(*queues: str) -> None:
         for queue in queues:
             event = Event(
-                type="write", identifiers=(Identifier("user_id", "ada"),), occurred_at=NOW, key=f"{clock.now}{queue}",
+                type="write",
+                identifiers=(Identifier("user_id", "ada"),),
+                occurred_at=NOW,
+                key=f"{clock.now}{queue}",
                 properties={"queue": queue},
-            )  # fmt: skip
+            )
             assert engine.recorder.record([event])[0].status == "accepted"
             clock.now += SECOND
 

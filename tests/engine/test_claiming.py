@@ -40,9 +40,12 @@ CLAIMING = Queue("letters", claims=True)
 
 
 def engine_with(
-    store: Any, clock: Clock, queue: Queue | None = CLAIMING,
-    withdrawn: Callable[[PendingEffect, PersonView], str] | None = None, prepare: Any = None,
-) -> Engine:  # fmt: skip
+    store: Any,
+    clock: Clock,
+    queue: Queue | None = CLAIMING,
+    withdrawn: Callable[[PendingEffect, PersonView], str] | None = None,
+    prepare: Any = None,
+) -> Engine:
     def react(recorded: Recorded, view: Any) -> Sequence[Wish]:
         return [Effect(kind="letter", key="l", queue="letters", data={"to": "ada", "key": "k"})]
 
@@ -271,8 +274,12 @@ def test_an_unknown_effect_that_happened_is_what_its_preparation_has_noted() -> 
     engine, _, post = resolved(None)
     (unknown, noted), (sent, properties) = outcomes(engine)
     assert (unknown, noted["template"], sent, properties["template"], properties["by"]) == (
-        EFFECT_UNKNOWN, "welcome", SENT, "welcome", "ada",
-    )  # fmt: skip
+        EFFECT_UNKNOWN,
+        "welcome",
+        SENT,
+        "welcome",
+        "ada",
+    )
     assert len(post.calls) == 1
 
 

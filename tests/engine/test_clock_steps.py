@@ -102,9 +102,10 @@ def test_a_holder_whose_lease_was_taken_by_a_clock_that_is_ahead_sends_one_effec
     store, ahead = MemoryStore(), Clock()
     ahead.now += AHEAD
     policy = Policy(
-        name="sales", handles=frozenset({"sell"}),
+        name="sales",
+        handles=frozenset({"sell"}),
         react=lambda recorded, view: [Effect(kind="box", key="call", queue=queue, data={})],
-    )  # fmt: skip
+    )
     here, there = (on(each, policy, Queue("crm"), store=store) for each in (clock, ahead))
     box, other = Box(), Box()
     first, second = Dispatcher(here, {"box": box}, "first"), Dispatcher(there, {"box": other}, "second")

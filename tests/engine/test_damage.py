@@ -41,9 +41,14 @@ POLICY = Policy(name="care", handles=frozenset({"page", TIMER_FIRED}), react=rea
 
 # A late event has it folded from the log again.
 LAST = Projection(
-    "last_page", 1, frozenset({"page"}), dict, lambda state, recorded: {"n": recorded.event.properties.get("n")},
-    lambda state, now, edges: state.get("n"), ordered=True,
-)  # fmt: skip
+    "last_page",
+    1,
+    frozenset({"page"}),
+    dict,
+    lambda state, recorded: {"n": recorded.event.properties.get("n")},
+    lambda state, now, edges: state.get("n"),
+    ordered=True,
+)
 
 
 def told(clock: Callable[[], int] = staging.frozen) -> Engine:

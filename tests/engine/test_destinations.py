@@ -67,9 +67,12 @@ def engine(clock: Clock) -> Engine:
 def write(engine: Engine, count: int, queue: str = "crm", start: int = 0, kind: str = "box") -> None:
     for number in range(start, start + count):
         event = Event(
-            type="write", identifiers=(Identifier("user_id", f"{queue}{number}"),), occurred_at=NOW,
-            key=f"{queue}{number}", properties={"queue": queue, "kind": kind},
-        )  # fmt: skip
+            type="write",
+            identifiers=(Identifier("user_id", f"{queue}{number}"),),
+            occurred_at=NOW,
+            key=f"{queue}{number}",
+            properties={"queue": queue, "kind": kind},
+        )
         assert engine.recorder.record([event])[0].status == "accepted"
 
 

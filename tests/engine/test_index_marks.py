@@ -26,9 +26,14 @@ def _rows(state: int, workspace: str, person: str) -> Iterable[Row]:
 
 
 LIKED = Projection(
-    name="liked", version=1, handles=frozenset({"like"}), empty=int, fold=lambda state, recorded: state + 1,
-    view=lambda state, now, edges: state, index=Index(rows=_rows, tables=("liked",)),
-)  # fmt: skip
+    name="liked",
+    version=1,
+    handles=frozenset({"like"}),
+    empty=int,
+    fold=lambda state, recorded: state + 1,
+    view=lambda state, now, edges: state,
+    index=Index(rows=_rows, tables=("liked",)),
+)
 SHIPPED = discover(definitions=Definitions())
 WITH, WITHOUT = Catalogue([*SHIPPED, LIKED], rules()), Catalogue(SHIPPED, rules())
 

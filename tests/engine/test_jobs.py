@@ -42,12 +42,16 @@ def greet(engine: Ports, job: Job, limit: int) -> Step:
     people, after = engine.reader.people(job.workspace, job.cursor, limit)
     events = [
         Event(
-            type=GREETED, identifiers=(person.identifiers[person.id],), occurred_at=job.created_at,
-            key=f"{job.id}/{person.id}", source="threadline.greetings", source_type="internal",
+            type=GREETED,
+            identifiers=(person.identifiers[person.id],),
+            occurred_at=job.created_at,
+            key=f"{job.id}/{person.id}",
+            source="threadline.greetings",
+            source_type="internal",
             workspace=job.workspace,
         )
         for person in people
-    ]  # fmt: skip
+    ]
     writes = [Put(Key(GREETED, job.workspace, person.id), b"-") for person in people]
     return Step(after, {"done": len(people)}, events, writes, finished=not after)
 

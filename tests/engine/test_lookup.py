@@ -131,5 +131,6 @@ def test_identifiers_of_many_people_are_read_together_and_follow_merges() -> Non
     assert store.gets == 1
     both = {"user_id:u0", "user_id:u1", "email:u0@shop.it", "email:u1@shop.it"}
     assert {id: set(each) for id, each in reader.identifiers_of("default", [merged, survivor]).items()} == {
-        merged: both, survivor: both
-    }  # fmt: skip
+        merged: both,
+        survivor: both,
+    }

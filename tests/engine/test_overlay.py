@@ -36,8 +36,14 @@ def answers(store: Store, random: Random) -> list[object]:
         found.append(store.query("items", random.choice("pq"), *asked))
         after = random.choice([None, (random.randrange(5), random.randrange(99))])
         types = random.choice([frozenset(), frozenset("t")])
-        span = Span(random.choice([None, 1]), random.choice([None, 4]), types, after, random.randint(1, 4),
-                    random.random() < 0.5)  # fmt: skip
+        span = Span(
+            random.choice([None, 1]),
+            random.choice([None, 4]),
+            types,
+            after,
+            random.randint(1, 4),
+            random.random() < 0.5,
+        )
         found.append(store.spans(THREADS, span))
     ids = [f"{number:032x}" for number in range(40)]
     return [*found, store.histories(THREADS, lambda type: type == "t"), store.find(ids), store.seen(ids)]

@@ -44,9 +44,12 @@ def watched() -> tuple[Engine, Seen]:
 
 def bought(number: int, ago: int, price: int) -> Event:
     return Event(
-        type="bought", identifiers=(Identifier("user_id", "ada"),), occurred_at=NOW - ago, key=str(number),
+        type="bought",
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=NOW - ago,
+        key=str(number),
         properties={"price": price},
-    )  # fmt: skip
+    )
 
 
 told = st.lists(

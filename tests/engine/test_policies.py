@@ -33,9 +33,12 @@ def engine(react: React, **policy: Any) -> Engine:
 
 def tell(on: Engine, type: str, who: str = "ada", at: int = NOW, **properties: Any) -> None:
     event = Event(
-        type=type, identifiers=(Identifier("user_id", who),), occurred_at=at, key=f"{type} {who} {at}",
+        type=type,
+        identifiers=(Identifier("user_id", who),),
+        occurred_at=at,
+        key=f"{type} {who} {at}",
         properties=properties,
-    )  # fmt: skip
+    )
     assert on.recorder.record([event])[0].status == "accepted"
 
 
@@ -75,9 +78,13 @@ def test_views_can_be_asked_for_at_any_instant() -> None:
 def test_what_an_event_can_change_is_told_by_type_and_path() -> None:
     seen: dict[str, list[bool]] = {}
     asked = (
-        ("features", ("monetary_total",)), ("features", ("recency_days", "value")), ("features", ()),
-        ("features", ("engagement_score",)), ("profile", ("tags",)), ("nothing", ()),
-    )  # fmt: skip
+        ("features", ("monetary_total",)),
+        ("features", ("recency_days", "value")),
+        ("features", ()),
+        ("features", ("engagement_score",)),
+        ("profile", ("tags",)),
+        ("nothing", ()),
+    )
 
     def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         seen[recorded.event.type] = [known.touches(name, path) for name, path in asked]

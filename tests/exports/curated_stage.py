@@ -62,10 +62,15 @@ def happenings(
         type, properties = _content(random, number)
         made.append(
             staging.event(
-                type, names, f"{random.random()}", at, workspace=random.choice(workspaces), properties=properties,
+                type,
+                names,
+                f"{random.random()}",
+                at,
+                workspace=random.choice(workspaces),
+                properties=properties,
                 source_type=random.choice(["external", "direct", "direct", "internal"]),
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -76,15 +81,29 @@ def _content(random: Random, number: int) -> tuple[str, dict[str, Any]]:
         [
             ("product_viewed", {"category": random.choice(["shoes", "hats", "☃", 7, ["a", "b"]])}),
             ("purchase_completed", {"total": random.choice([1.5, 20, "3"]), "item": random.choice(["x", 3, None])}),
-            (random.choice(["points_earned", "points_spent", "points_adjusted", "points_expired"]),
-             {"points": points, "rule": "r", "reason": f"reason {number}"}),
+            (
+                random.choice(["points_earned", "points_spent", "points_adjusted", "points_expired"]),
+                {"points": points, "rule": "r", "reason": f"reason {number}"},
+            ),
             (random.choice(["mail_sent", "mail_skipped"]), {"message": mail, "template": "welcome", "reason": "cap"}),
-            (random.choice(["mail_opened", "mail_clicked", "mail_delivered", "mail_bounced"]),
-             {"message": mail, "machine": random.random() < 0.3, "bounce": "permanent"}),
-            ("decision_made", {"decision_id": f"d{number}", "rule": "r", "version": 2, "status": "Approved",
-                               "output": {"a": [1, "x"]}, "inputs": {}, "hash": "h"}),
+            (
+                random.choice(["mail_opened", "mail_clicked", "mail_delivered", "mail_bounced"]),
+                {"message": mail, "machine": random.random() < 0.3, "bounce": "permanent"},
+            ),
+            (
+                "decision_made",
+                {
+                    "decision_id": f"d{number}",
+                    "rule": "r",
+                    "version": 2,
+                    "status": "Approved",
+                    "output": {"a": [1, "x"]},
+                    "inputs": {},
+                    "hash": "h",
+                },
+            ),
         ]
-    )  # fmt: skip
+    )
 
 
 def ask(on: Engine, lake: Lake | None, query: str, workspace: str = "default") -> list[dict[str, Any]]:

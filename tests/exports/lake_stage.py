@@ -23,9 +23,23 @@ from threadline.kernel.store import Store, feed_pages, is_erased, scan_pages
 from threadline.kernel.time import DAY
 
 HOSTILE = (
-    "page", "Order Completed", "order_completed", "..", "a/b", "select", "Ünïcödé ☃", "x=y&z", "con", "dt=2026", "n\nl",
-    "'; drop table events; --", "p" * 200, "%2e%2e", " ", "~",
-)  # fmt: skip
+    "page",
+    "Order Completed",
+    "order_completed",
+    "..",
+    "a/b",
+    "select",
+    "Ünïcödé ☃",
+    "x=y&z",
+    "con",
+    "dt=2026",
+    "n\nl",
+    "'; drop table events; --",
+    "p" * 200,
+    "%2e%2e",
+    " ",
+    "~",
+)
 """Types of events, and names of workspaces as far as those may be called so."""
 WORKSPACES = ("default", "..", "Ünï", "a b", "W" * 100, "'quoted'", ".hidden", "~2e.")
 
@@ -46,15 +60,22 @@ def happenings(random: Random, count: int) -> list[Event]:
             names = {"user_id": f"user {person}", "anonymous_id": f"device-{person}", "email": f"p{person}@example.com"}
         made.append(
             staging.event(
-                random.choice(types), names, f"key {run} {number}", staging.NOW - random.randrange(3 * DAY),
+                random.choice(types),
+                names,
+                f"key {run} {number}",
+                staging.NOW - random.randrange(3 * DAY),
                 workspace=random.choice(workspaces),
                 properties={"total": random.choice([1, 2.5, "3", None, [1], {"a": "☃"}, 10**18, True]), "n": number},
-                context={"page": {"url": "https://example.com/?a=\"b\""}} if number % 2 else {},
+                context={"page": {"url": 'https://example.com/?a="b"'}} if number % 2 else {},
                 sent_time=random.choice([None, staging.NOW - 5, -1]),
-                historical=random.random() < 0.2, schema_version="v1", object_id="o", object_ref="r\u2028",
-                wire={"channel": "x"} if number % 3 else {}, marks=("clamped",) if number % 5 == 0 else (),
+                historical=random.random() < 0.2,
+                schema_version="v1",
+                object_id="o",
+                object_ref="r\u2028",
+                wire={"channel": "x"} if number % 3 else {},
+                marks=("clamped",) if number % 5 == 0 else (),
             )
-        )  # fmt: skip
+        )
     return made
 
 

@@ -53,11 +53,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def events(first: int, last: int) -> list[dict[str, Any]]:
     return [
         {
-            "type": "wrote", "key": str(number), "identifiers": {"user_id": f"user-{number % 5}"},
-            "occurred_at": "2026-01-01T09:00:00Z", "properties": {"text": f"secret-{number % 5}"},
+            "type": "wrote",
+            "key": str(number),
+            "identifiers": {"user_id": f"user-{number % 5}"},
+            "occurred_at": "2026-01-01T09:00:00Z",
+            "properties": {"text": f"secret-{number % 5}"},
         }
         for number in range(first, last)
-    ]  # fmt: skip
+    ]
 
 
 def contents(folder: Path) -> str:
@@ -168,10 +171,12 @@ def test_after_any_changes_the_next_answer_is_that_of_somebody_who_asks_for_the_
         for number, (change, who) in enumerate(changes):
             if change in ("record", "late"):
                 first, day = 100 * (number + 1), "2025-12-30" if change == "late" else "2026-01-02"
-                shop.record([
-                    {**each, "identifiers": {"user_id": f"user-{who}"}, "occurred_at": f"{day}T09:00:00Z"}
-                    for each in events(first, first + 3)
-                ])  # fmt: skip
+                shop.record(
+                    [
+                        {**each, "identifiers": {"user_id": f"user-{who}"}, "occurred_at": f"{day}T09:00:00Z"}
+                        for each in events(first, first + 3)
+                    ]
+                )
             elif change == "join":
                 both = {"user_id": f"user-{who}", "anonymous_id": "device"}
                 shop.record([{"type": "signed_in", "key": f"join-{number}", "identifiers": both}])
@@ -297,12 +302,17 @@ def test_a_copy_of_another_log_is_begun_anew(tmp_path: Path) -> None:
 
 
 QUESTIONS: dict[str, dict[str, Any]] = {
-    "attribution": {"event": "wrote", "channel": "text"}, "cohorts": {"event": "wrote"},
+    "attribution": {"event": "wrote", "channel": "text"},
+    "cohorts": {"event": "wrote"},
     "distribution": {"feature": "has_purchased", "baseline_stop": "2026-02-01"},
-    "experiment": {"assignment": "wrote", "arm": "text", "metric": "*"}, "funnel": {"steps": ["wrote", "*"]},
-    "paths": {"by": "text"}, "retention": {}, "rfm": {"event": "wrote"}, "sessions": {"by": "text"},
+    "experiment": {"assignment": "wrote", "arm": "text", "metric": "*"},
+    "funnel": {"steps": ["wrote", "*"]},
+    "paths": {"by": "text"},
+    "retention": {},
+    "rfm": {"event": "wrote"},
+    "sessions": {"by": "text"},
     "trend": {"by": "text"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

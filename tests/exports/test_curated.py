@@ -79,12 +79,18 @@ def test_sessions_are_the_runs_of_events_with_less_than_30_minutes_between() -> 
                 runs.append([one])
         expected += [
             {
-                "session": run[0].id, "person": person, "number": number, "day": day_of(run[0].event.occurred_at),
-                "started_at": format_time(run[0].event.occurred_at), "ended_at": format_time(run[-1].event.occurred_at),
-                "events": len(run), "first_type": run[0].event.type, "last_type": run[-1].event.type,
+                "session": run[0].id,
+                "person": person,
+                "number": number,
+                "day": day_of(run[0].event.occurred_at),
+                "started_at": format_time(run[0].event.occurred_at),
+                "ended_at": format_time(run[-1].event.occurred_at),
+                "events": len(run),
+                "first_type": run[0].event.type,
+                "last_type": run[-1].event.type,
             }
             for number, run in enumerate(runs, 1)
-        ]  # fmt: skip
+        ]
     assert max(each["events"] for each in expected) > 2
     assert in_order(ask(on, None, "FROM sessions")) == in_order(expected)
 
@@ -94,9 +100,10 @@ def test_events_of_one_instant_go_in_recorded_order_in_sessions_as_in_paths() ->
         shop.record(
             [
                 {"type": type, "identifiers": {"user_id": f"u{n}"}, "key": f"{n}{type}", "occurred_at": "1970-02-01"}
-                for n in range(30) for type in ("alpha_seen", "beta_seen")
+                for n in range(30)
+                for type in ("alpha_seen", "beta_seen")
             ]
-        )  # fmt: skip
+        )
         paths = {(row.source, row.target): row.ways for row in shop.analytics.paths().rows}
         assert paths == {("alpha_seen", "beta_seen"): 30, ("beta_seen", ""): 30}
         ends = ask(shop.engine, None, "SELECT first_type, last_type, count(*) AS n FROM sessions GROUP BY ALL")
@@ -212,10 +219,12 @@ def test_streak_snapshots_say_how_a_streak_stood_at_the_end_of_any_day() -> None
             text = day_of(day * DAY)
             for name, each in view.items():
                 found = [
-                    (row["current"], row["longest"], row["freezes"]) for row in rows
-                    if (row["person"], row["streak"]) == (person, name) and row["day"] <= text
+                    (row["current"], row["longest"], row["freezes"])
+                    for row in rows
+                    if (row["person"], row["streak"]) == (person, name)
+                    and row["day"] <= text
                     and (row["until"] is None or text < row["until"])
-                ]  # fmt: skip
+                ]
                 standing = (each["current"], each["longest"], each["freezes"])
                 assert found == [standing] if each["longest"] else found == [], (person, name, text)
 

@@ -424,9 +424,12 @@ def test_a_property_that_changes_its_type_has_a_column_for_each_and_breaks_no_fi
     plain, text = names["total", "double"], names["total", "string"]
     seen = {row["key"]: (row.get(plain), row.get(text), row.get(names["Total", "int64"])) for row in rows(lake)}
     assert seen == {
-        "0": (None, None, None), "1": (0.5, None, 1), "2": (1.0, None, 2), "t": (None, "9 EUR", None),
+        "0": (None, None, None),
+        "1": (0.5, None, 1),
+        "2": (1.0, None, 2),
+        "t": (None, "9 EUR", None),
         "o": (7.0, None, None),
-    }  # fmt: skip
+    }
     duckdb = pytest.importorskip("duckdb")
     total = duckdb.sql(
         f"SELECT sum({plain}), max({text}) FROM read_parquet({lake.urls('default')}, union_by_name = true)"

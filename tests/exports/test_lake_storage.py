@@ -34,9 +34,12 @@ def bucket(name: str, server: Server, *, made: bool = True) -> BucketStorage:
     """A bucket of this name, below a prefix."""
     boto3 = pytest.importorskip("boto3")
     client = boto3.client(
-        "s3", endpoint_url=server.endpoint, region_name="us-east-1", aws_access_key_id="test",
+        "s3",
+        endpoint_url=server.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
         aws_secret_access_key="test",
-    )  # fmt: skip
+    )
     if made:
         client.create_bucket(Bucket=name)
     return BucketStorage(client, name, "a lake/ä")
@@ -157,9 +160,11 @@ def test_what_s3_refuses_is_said_with_the_permission(code: str, status: int, err
     refusing: Any = Refusing(code, status)
     storage = BucketStorage(refusing, "b", "p")
     calls = {
-        "s3:GetObject": lambda: storage.read("x"), "s3:PutObject": lambda: storage.write("x", b""),
-        "s3:ListBucket": lambda: list(storage.list()), "s3:DeleteObject": lambda: storage.delete(["x"]),
-    }  # fmt: skip
+        "s3:GetObject": lambda: storage.read("x"),
+        "s3:PutObject": lambda: storage.write("x", b""),
+        "s3:ListBucket": lambda: list(storage.list()),
+        "s3:DeleteObject": lambda: storage.delete(["x"]),
+    }
     calls["s3:PutObject "] = lambda: storage.replace("x", b"", "tag")
     for permission, call in calls.items():
         if code == "NoSuchBucket" and permission == "s3:ListBucket":

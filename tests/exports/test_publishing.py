@@ -156,9 +156,11 @@ def test_topic_and_queues_of_the_settings_are_worked_by_the_dispatcher_up_to_sub
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in {
-        "AWS_ENDPOINT_URL": aws().endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_ENDPOINT_URL": aws().endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "eu-west-1",
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setenv(name, value)
     sns, sqs = aws().client("sns"), aws().client("sqs")
     arn = sns.create_topic(Name="published")["TopicArn"]

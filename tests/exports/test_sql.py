@@ -62,11 +62,19 @@ def test_a_workspace_sees_its_own_events_and_files_and_nothing_else(tmp_path: Pa
     theirs = theirs.replace("'", "''")
     assert ask(on, lake, "SELECT DISTINCT workspace FROM events") == [{"workspace": "default"}]
     for query in (
-        f"FROM read_parquet('{theirs}')", f"FROM read_csv('{tmp_path}/secret.csv')",
-        f"FROM glob('{tmp_path}/*')", f"COPY (SELECT 1) TO '{tmp_path}/x.csv'", "ATTACH 'x.db'", "INSTALL httpfs",
-        f"COPY (SELECT 1) TO '{tmp_path}/lake''s/raw/default/x.parquet'", "SET enable_external_access = true",
-        "SELECT 1; SELECT 2", "EXPLAIN ANALYZE COPY (SELECT 1) TO 'x'", "", "FROM on_and_lake",
-    ):  # fmt: skip
+        f"FROM read_parquet('{theirs}')",
+        f"FROM read_csv('{tmp_path}/secret.csv')",
+        f"FROM glob('{tmp_path}/*')",
+        f"COPY (SELECT 1) TO '{tmp_path}/x.csv'",
+        "ATTACH 'x.db'",
+        "INSTALL httpfs",
+        f"COPY (SELECT 1) TO '{tmp_path}/lake''s/raw/default/x.parquet'",
+        "SET enable_external_access = true",
+        "SELECT 1; SELECT 2",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO 'x'",
+        "",
+        "FROM on_and_lake",
+    ):
         with pytest.raises(InvalidValue):
             ask(on, lake, query)
     assert not any(path.name.startswith("x.") for path in tmp_path.rglob("*"))
@@ -86,10 +94,17 @@ def test_a_query_that_names_what_an_extension_has_is_refused_without_a_request_t
         connection.execute(f"SET custom_extension_repository = 'http://127.0.0.1:{server.server_port}'")
         duck.lock(connection, [f"{tmp_path}/"])
         for query in (
-            "FROM sqlite_scan('x', 'y')", "FROM 'x.xlsx'", "FROM iceberg_scan('x')", "SELECT INET '1.2.3.4'",
-            "ATTACH 'x.db' (TYPE sqlite)", "LOAD sqlite", "FROM 's3://a/b.parquet'",
-            "PRAGMA create_fts_index('a', 'b', 'c')", "SELECT st_point(1, 2)", "FROM 'https://127.0.0.1/x.csv'",
-        ):  # fmt: skip
+            "FROM sqlite_scan('x', 'y')",
+            "FROM 'x.xlsx'",
+            "FROM iceberg_scan('x')",
+            "SELECT INET '1.2.3.4'",
+            "ATTACH 'x.db' (TYPE sqlite)",
+            "LOAD sqlite",
+            "FROM 's3://a/b.parquet'",
+            "PRAGMA create_fts_index('a', 'b', 'c')",
+            "SELECT st_point(1, 2)",
+            "FROM 'https://127.0.0.1/x.csv'",
+        ):
             with pytest.raises(InvalidValue), duck.explained():
                 connection.execute(query)
         server.shutdown()
@@ -101,8 +116,12 @@ def test_a_lake_in_s3_is_read_where_it_is_and_the_buckets_of_others_are_not(monk
     pytest.importorskip("duckdb_extension_httpfs")
     from tests.servers.s3 import s3
 
-    for name, value in (("AWS_ENDPOINT_URL", s3().endpoint), ("AWS_ACCESS_KEY_ID", "test"),
-                        ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):  # fmt: skip
+    for name, value in (
+        ("AWS_ENDPOINT_URL", s3().endpoint),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
         monkeypatch.setenv(name, value)
     client = boto3.client("s3")
     for bucket in ("ours", "theirs"):

@@ -96,8 +96,15 @@ def test_the_tables_are_read_back_by_their_key_and_in_the_declared_types(tmp_pat
     on, lake = engine(MemoryStore()), lake_in(tmp_path)
     on.recorder.record(happenings(Random(2), 60))
     curate(on, lake, "default")
-    types = {"text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "flag": "BOOLEAN", "day": "DATE",
-             "instant": "TIMESTAMP WITH TIME ZONE", "json": "VARCHAR"}  # fmt: skip
+    types = {
+        "text": "VARCHAR",
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "flag": "BOOLEAN",
+        "day": "DATE",
+        "instant": "TIMESTAMP WITH TIME ZONE",
+        "json": "VARCHAR",
+    }
     reader = duck.duckdb().connect()
     for table in tables_of(on):
         files = [lake.storage.url(each.name) for each in lake.manifest().files if each.table == table.name]

@@ -42,17 +42,23 @@ FORBIDDEN_NAMES_ALLOWED: dict[str, str] = {}
 
 OWN_WORDS = {
     "told": "reported, known, shown",
-    "said": "content, details, properties", "held": "stored, before, balance",
-    "kept": "stored, remaining, applied", "turn": "lock, transition, change", "turns": "locks, transitions, changes",
-    "overtaken": "conflicting", "parted": "split off",
-    "judge": "evaluator", "asker": "reader",
-}  # fmt: skip
+    "said": "content, details, properties",
+    "held": "stored, before, balance",
+    "kept": "stored, remaining, applied",
+    "turn": "lock, transition, change",
+    "turns": "locks, transitions, changes",
+    "overtaken": "conflicting",
+    "parted": "split off",
+    "judge": "evaluator",
+    "asker": "reader",
+}
 """Word of a dialect that this house had -> words that everybody knows."""
 
 EMPTY_NAMES = {
-    "each": "what an entry is: event, row, field", "found": "what it has: rows, match, problems",
+    "each": "what an entry is: event, row, field",
+    "found": "what it has: rows, match, problems",
     "one": "which of them it is: first, old, version",
-}  # fmt: skip
+}
 """Name that fits everything and so says nothing -> what to name instead. As part of a longer name it is a word."""
 
 EMPTY_NAMES_ALLOWED = {
@@ -73,13 +79,27 @@ UNUSED_LIMITS: dict[str, str] = {}
 DRIVERS = {
     # SQLite: a store, and the embedded search index.
     "apsw": "exports stores",
-    "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
-    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "idna": "kernel", "joserfc": "surfaces",
+    "cryptography": "wire",
+    "css_inline": "capabilities",
+    "dkim": "capabilities",
+    "duckdb": "exports",
+    "httptools": "surfaces",
+    "httpx": "surfaces",
+    "idna": "kernel",
+    "joserfc": "surfaces",
     "jsonschema_rs": "capabilities",
-    "minijinja": "capabilities surfaces", "mrml": "capabilities", "opentelemetry": "engine",
-    "phonenumbers": "kernel", "psycopg": "stores", "pyarrow": "wire",
-    "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
-}  # fmt: skip
+    "minijinja": "capabilities surfaces",
+    "mrml": "capabilities",
+    "opentelemetry": "engine",
+    "phonenumbers": "kernel",
+    "psycopg": "stores",
+    "pyarrow": "wire",
+    "re2": "capabilities",
+    "redis": "stores",
+    "urllib3": "stores",
+    "uvicorn": "surfaces",
+    "zen": "capabilities",
+}
 """Third-party driver -> the rooms in each of which exactly one file knows it."""
 
 LIBRARIES = {

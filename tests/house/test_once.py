@@ -144,11 +144,15 @@ def test_events_of_a_person_are_put_in_order_by_one_rule() -> None:
 NODES_MIN = 30
 """A function with fewer nodes of syntax is a line or two, which may stand twice."""
 TWICE = {
-    ("src/threadline/engine/erasure/certificates_file.py", "src/threadline/stores/sqlite/file.py"):
-        "the engine and a store may not import each other, and what is below both touches no file",
-    ("src/threadline/exports/lake/folder.py", "src/threadline/exports/lake/s3.py"):
-        "each storage reads by its own `tagged`",
-}  # fmt: skip
+    (
+        "src/threadline/engine/erasure/certificates_file.py",
+        "src/threadline/stores/sqlite/file.py",
+    ): "the engine and a store may not import each other, and what is below both touches no file",
+    (
+        "src/threadline/exports/lake/folder.py",
+        "src/threadline/exports/lake/s3.py",
+    ): "each storage reads by its own `tagged`",
+}
 """Files -> why a function stands in both."""
 
 

@@ -10,12 +10,20 @@ from pathlib import Path
 from tests.house.source import PACKAGE, ROOT, Function, Source, sources
 
 CALLED_FROM_OUTSIDE = {
-    "handle_DATA": "aiosmtpd", "handle_data": "html.parser", "handle_endtag": "html.parser",
-    "handle_starttag": "html.parser", "is_trace_id_random": "OpenTelemetry", "makefile": "http.client",
-    "on_parse": "Strawberry", "on_validate": "Strawberry", "process_errors": "Strawberry", "readinto": "io",
+    "handle_DATA": "aiosmtpd",
+    "handle_data": "html.parser",
+    "handle_endtag": "html.parser",
+    "handle_starttag": "html.parser",
+    "is_trace_id_random": "OpenTelemetry",
+    "makefile": "http.client",
+    "on_parse": "Strawberry",
+    "on_validate": "Strawberry",
+    "process_errors": "Strawberry",
+    "readinto": "io",
     "property_schemas": "pages and pickers to come read the properties of a declared type",
-    "send_400_response": "uvicorn", "undeclared": "a law about the answers of operations",
-}  # fmt: skip
+    "send_400_response": "uvicorn",
+    "undeclared": "a law about the answers of operations",
+}
 """Function -> the library that calls it by this name, or what else does."""
 
 NAME = re.compile(r"[A-Za-z_]\w*")

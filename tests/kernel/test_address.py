@@ -21,11 +21,17 @@ NO_ADDRESSES = [
     "a" * 65 + "@x.example", "ann@" + "x" * 64 + ".example", "ann@x.example..", "ann\0@x.example", "\ud800@x.example",
 ]  # fmt: skip
 SPELLINGS = [
-    "jürgen@bücher.example", "ju\u0308rgen@bu\u0308cher.example", "JÜRGEN@BÜCHER.EXAMPLE",
-    "jürgen@xn--bcher-kva.example", "jürgen@XN--BCHER-KVA.example", " jürgen@bücher.example\u200b",
-    "\u2068jürgen@bücher.example\u2069", "jürgen@bücher.example.", "jürgen@bücher。example",
+    "jürgen@bücher.example",
+    "ju\u0308rgen@bu\u0308cher.example",
+    "JÜRGEN@BÜCHER.EXAMPLE",
+    "jürgen@xn--bcher-kva.example",
+    "jürgen@XN--BCHER-KVA.example",
+    " jürgen@bücher.example\u200b",
+    "\u2068jürgen@bücher.example\u2069",
+    "jürgen@bücher.example.",
+    "jürgen@bücher。example",
     "JU\u0308RGEN@bu\u0308cher.example",
-]  # fmt: skip
+]
 LETTERS = st.text(st.sampled_from("abé\u0301İıß.+'-_@ ;<\u200b例"), max_size=12)
 
 

@@ -157,11 +157,24 @@ def _endless() -> list[Any]:
 @pytest.mark.parametrize(
     "value",
     [
-        math.nan, math.inf, -math.inf, [1, {"a": math.nan}], "\ud800", "a\udc00", {"\ud800": 1}, {1: 2}, {None: 1},
-        {"a": 1, 2: 3}, b"bytes", {1, 2}, object(), 10**5000, _endless(),
+        math.nan,
+        math.inf,
+        -math.inf,
+        [1, {"a": math.nan}],
+        "\ud800",
+        "a\udc00",
+        {"\ud800": 1},
+        {1: 2},
+        {None: 1},
+        {"a": 1, 2: 3},
+        b"bytes",
+        {1, 2},
+        object(),
+        10**5000,
+        _endless(),
     ],
     ids=lambda value: type(value).__name__,
-)  # fmt: skip
+)
 def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
     with pytest.raises(InvalidValue):
         canonical_json(value)

@@ -22,10 +22,13 @@ TYPES = EventTypes([BOUGHT], {"fitted": WRITTEN}, ["greeted"]).and_seen(["waved"
 @pytest.mark.parametrize(
     ("name", "origin"),
     [
-        ("bought", "threadline"), ("fitted", "schema"), ("greeted", "definitions"), ("waved", "seen"),
+        ("bought", "threadline"),
+        ("fitted", "schema"),
+        ("greeted", "definitions"),
+        ("waved", "seen"),
         ("wavd", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_a_type_says_from_where_it_is_known(name: str, origin: Origin) -> None:
     assert (TYPES.of(name).name, TYPES.of(name).origin) == (name, origin)
 
@@ -44,8 +47,12 @@ def test_a_schema_of_users_stands_in_place_of_the_declared_properties() -> None:
 
 def test_a_misspelt_type_is_near_to_one_that_is_known_from_anywhere() -> None:
     assert [TYPES.near(name) for name in ("bougth", "fited", "greted", "wavd", "elephant")] == [
-        "bought", "fitted", "greeted", "waved", None,
-    ]  # fmt: skip
+        "bought",
+        "fitted",
+        "greeted",
+        "waved",
+        None,
+    ]
 
 
 def test_types_that_were_seen_leave_who_may_say_others_as_it_was() -> None:

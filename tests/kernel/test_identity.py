@@ -13,9 +13,22 @@ from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
 
 RULES = rules()
 JUNK = [
-    "", " ", "0", "000", "0.0", "00-00", "-1", " -1 ", "null", "NULL", "undefined", "anonymous", "[object Object]", "+",
+    "",
+    " ",
+    "0",
+    "000",
+    "0.0",
+    "00-00",
+    "-1",
+    " -1 ",
+    "null",
+    "NULL",
+    "undefined",
+    "anonymous",
+    "[object Object]",
+    "+",
     "x" * (IDENTIFIER_LENGTH_MAX + 1),
-]  # fmt: skip
+]
 JUNK_PHONES = ["0000000000", "00-00-00-00-00", "000 000 0000", "(000) 000-0000", "+0", "+00 000", "tel:000", "n/a"]
 
 

@@ -26,7 +26,7 @@ from threadline.kernel.time import (
     parse_duration,
     parse_time,
     to_datetime,
-)  # fmt: skip
+)
 
 NOON = 1_772_366_400 * SECOND
 """2026-03-01T12:00:00Z, by `date -d … +%s`."""
@@ -66,14 +66,33 @@ def test_forms_of_an_instant(text: str, at: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "now", "2026", "2026-03", "2026-02-30", "2026-13-01", "2026-03-01T24:00:00Z", "2026-03-01T12:60:00Z",
-        "2026-03-01T12:00:61Z", "2026-W09-7", "2026-W09-7T12:00:00Z", "1772366400", "2026-03-01T12:00:00+25:00",
-        "2026-03-01T12:00:00+01:60", "2026-03-01T12:00:00+00:00:30", "2026-03-01T12:00:00 CET", "٢٠٢٦-03-01",
-        "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "2026-03-01T12:00:00.Z", "2026-03-01T12:00:00Z" + " " * 60,
+        "",
+        "now",
+        "2026",
+        "2026-03",
+        "2026-02-30",
+        "2026-13-01",
+        "2026-03-01T24:00:00Z",
+        "2026-03-01T12:60:00Z",
+        "2026-03-01T12:00:61Z",
+        "2026-W09-7",
+        "2026-W09-7T12:00:00Z",
+        "1772366400",
+        "2026-03-01T12:00:00+25:00",
+        "2026-03-01T12:00:00+01:60",
+        "2026-03-01T12:00:00+00:00:30",
+        "2026-03-01T12:00:00 CET",
+        "٢٠٢٦-03-01",
+        "0000-01-01T00:00:00Z",
+        "10000-01-01T00:00:00Z",
+        "2026-03-01T12:00:00.Z",
+        "2026-03-01T12:00:00Z" + " " * 60,
         # Valid by themselves, but not between the first and the last instant that can be written back.
-        "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59.999999-00:01", "9999-12-31T23:59:60Z",
+        "0001-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:59.999999-00:01",
+        "9999-12-31T23:59:60Z",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse_time(text)
@@ -141,9 +160,17 @@ def test_to_datetime_shifts_the_clock_and_not_the_instant() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("30d", 30 * DAY), ("12h", 12 * HOUR), ("1y", YEAR), ("1d12h", 36 * HOUR), ("90m", 90 * MINUTE), ("1us", 1),
-     ("2w", 14 * DAY), ("1500ms", 1_500_000)],
-)  # fmt: skip
+    [
+        ("30d", 30 * DAY),
+        ("12h", 12 * HOUR),
+        ("1y", YEAR),
+        ("1d12h", 36 * HOUR),
+        ("90m", 90 * MINUTE),
+        ("1us", 1),
+        ("2w", 14 * DAY),
+        ("1500ms", 1_500_000),
+    ],
+)
 def test_durations(text: str, size: int) -> None:
     assert parse_duration(text) == size
 

@@ -21,12 +21,30 @@ from threadline.wire.table_mapping import parse_mapping
     "name",
     [
         # What an operating system has beside the database.
-        "localtime", "posixrules", "posix/Europe/Rome", "right/Europe/Rome", "Factory", "posix", "Europe",
-        "../etc/passwd", "/etc/localtime", "", " ", "+14:01", "+23:59", "-12:01", "+05:60", "UTC+15", "a" * 65,
+        "localtime",
+        "posixrules",
+        "posix/Europe/Rome",
+        "right/Europe/Rome",
+        "Factory",
+        "posix",
+        "Europe",
+        "../etc/passwd",
+        "/etc/localtime",
+        "",
+        " ",
+        "+14:01",
+        "+23:59",
+        "-12:01",
+        "+05:60",
+        "UTC+15",
+        "a" * 65,
         # A summer time names no place, and what people are shown is in the language of their Windows.
-        "CEST", "Standard Time", "(GMT+01:00) Berlin", "Mitteleuropäische Zeit",
+        "CEST",
+        "Standard Time",
+        "(GMT+01:00) Berlin",
+        "Mitteleuropäische Zeit",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_zone(name: str) -> None:
     assert zone_of(name) is None
     assert canonical_zone(name) is None

@@ -119,9 +119,11 @@ def prepare(engine: Ports, view: PersonView, one: PendingEffect) -> Prepared | P
     if data["asks"] == "skip":
         return Outcome(type=SKIPPED, properties={"why": "does not want any"})
     return Prepared(
-        data={**data, "rendered": b"\xff\x00"}, claims=(data["key"],), taken=Outcome(type=TAKEN),
+        data={**data, "rendered": b"\xff\x00"},
+        claims=(data["key"],),
+        taken=Outcome(type=TAKEN),
         done=Outcome(type=SENT, properties={"to": data["to"]}),
-    )  # fmt: skip
+    )
 
 
 class World:
@@ -183,9 +185,12 @@ class World:
         to = f"p{number}"
         self.post.answers[to] = list(answers)
         event = Event(
-            type="write", identifiers=(Identifier("user_id", to),), occurred_at=NOW, key=to,
+            type="write",
+            identifiers=(Identifier("user_id", to),),
+            occurred_at=NOW,
+            key=to,
             properties={"to": to, "key": key, "asks": asks},
-        )  # fmt: skip
+        )
         assert self.engines[0].recorder.record([event])[0].status == "accepted"
 
     def drain(self) -> None:
@@ -212,10 +217,8 @@ class World:
 letters = st.tuples(
     st.sampled_from(["own", "own", "shared"]),
     st.sampled_from(["now", "now", "now", "later", "skip"]),
-    st.lists(
-        st.sampled_from(["sent", "retry", "park", "unknown", "broken", "killed", "meanwhile"]), max_size=3
-    ),
-)  # fmt: skip
+    st.lists(st.sampled_from(["sent", "retry", "park", "unknown", "broken", "killed", "meanwhile"]), max_size=3),
+)
 steps = st.one_of(
     st.tuples(st.just("work"), st.integers(0, 1)),
     st.tuples(st.just("clock"), st.integers(-2 * HOUR // SECOND, 2 * HOUR // SECOND)),

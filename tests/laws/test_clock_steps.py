@@ -58,10 +58,12 @@ def greet(engine: Ports, job: Job, limit: int) -> Step:
 
 
 VALUES = [
-    *discover("threadline.capabilities.people.projection", definitions=None), JobKind("greet", greet),
+    *discover("threadline.capabilities.people.projection", definitions=None),
+    JobKind("greet", greet),
     Policy(name="care", handles=frozenset({"write", TIMER_FIRED}), react=react),
-    Queue("crm", failures_max=2), Queue("letters", claims=True),
-]  # fmt: skip
+    Queue("crm", failures_max=2),
+    Queue("letters", claims=True),
+]
 
 
 class Box:
@@ -109,9 +111,12 @@ class World:
         if what == RECORD:
             self.events += 1
             event = Event(
-                type="write", identifiers=(Identifier("user_id", random.choice("abc")),), occurred_at=self.true,
-                key=f"{self.events}", properties={"queue": self.events % 3},
-            )  # fmt: skip
+                type="write",
+                identifiers=(Identifier("user_id", random.choice("abc")),),
+                occurred_at=self.true,
+                key=f"{self.events}",
+                properties={"queue": self.events % 3},
+            )
             assert staging.statuses(engine.recorder.record([event])) == ["accepted"]
         elif what == WORK:
             self.dispatchers[number].run_once()

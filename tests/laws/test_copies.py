@@ -41,11 +41,27 @@ NO_COPY = {
 """Modules and folders that write or call others, and put nothing of people anywhere but in the store; or the store."""
 NETWORK = frozenset(
     {
-        "boto3", "botocore", "duckdb", "http.client", "httpx", "opensearchpy", "psycopg", "pyiceberg", "redis",
-        "requests", "smtplib", "socket", "sqlite3", "ssl", "threadline.outgoing.connections",
-        "threadline.outgoing.fetching", "threadline.outgoing.public_call", "urllib.request", "valkey",
+        "boto3",
+        "botocore",
+        "duckdb",
+        "http.client",
+        "httpx",
+        "opensearchpy",
+        "psycopg",
+        "pyiceberg",
+        "redis",
+        "requests",
+        "smtplib",
+        "socket",
+        "sqlite3",
+        "ssl",
+        "threadline.outgoing.connections",
+        "threadline.outgoing.fetching",
+        "threadline.outgoing.public_call",
+        "urllib.request",
+        "valkey",
     }
-)  # fmt: skip
+)
 """Whoever imports one of these can put something outside."""
 WRITING = frozenset({"write_bytes", "write_text", "fdopen"})
 
@@ -109,13 +125,18 @@ def test_what_can_put_something_outside_the_store_has_a_copy_declared_in_its_fol
 @pytest.mark.parametrize(
     "source",
     [
-        "path.write_text(text)", "path.write_bytes(body)", "with path.open('ab') as file: ...",
+        "path.write_text(text)",
+        "path.write_bytes(body)",
+        "with path.open('ab') as file: ...",
         "descriptor = os.open(path, 0)",
-        "with os.fdopen(descriptor, 'wb') as file: ...", "self.lake.storage.write(name, content)", "import sqlite3",
-        "from http.client import HTTPSConnection", "from threadline.outgoing.connections import Connections",
+        "with os.fdopen(descriptor, 'wb') as file: ...",
+        "self.lake.storage.write(name, content)",
+        "import sqlite3",
+        "from http.client import HTTPSConnection",
+        "from threadline.outgoing.connections import Connections",
         "def late():\n    import redis",
     ],
-)  # fmt: skip
+)
 def test_a_way_out_of_the_store_is_seen(source: str) -> None:
     assert list(writes_outside(source)) != []
     assert list(writes_outside("with path.open('rb') as file: text = file.read()\nlog.write(entry)")) == []
@@ -148,16 +169,17 @@ def test_a_copy_says_what_takes_out_of_it_or_why_nothing_does(given: dict[str, o
 REACHED = {
     "Iceberg tables": "tests/exports/iceberg/test_iceberg.py::test_what_is_erased_is_in_no_file_of_the_tables",
     "Redis": "tests/stores/test_cached.py::test_what_was_deleted_is_gone_and_may_begin_anew",
-    "columns of analytics":
-        "tests/exports/test_analytics.py::test_an_erasure_reaches_the_copy_without_a_question",
+    "columns of analytics": "tests/exports/test_analytics.py::test_an_erasure_reaches_the_copy_without_a_question",
     "curated tables": LAKE,
     "states of a refold": LAKE,
     "the lake": LAKE,
-    "the search index in OpenSearch":
-        "tests/exports/search/test_opensearch.py::test_an_erased_event_is_gone_although_nothing_new_has_come",
-    "the search index, embedded":
-        "tests/exports/search/test_embedded.py::test_of_an_erased_event_nothing_is_left_in_the_files",
-}  # fmt: skip
+    "the search index in OpenSearch": (
+        "tests/exports/search/test_opensearch.py::test_an_erased_event_is_gone_although_nothing_new_has_come"
+    ),
+    "the search index, embedded": (
+        "tests/exports/search/test_embedded.py::test_of_an_erased_event_nothing_is_left_in_the_files"
+    ),
+}
 """Copy -> the test in which what is declared for it takes out of a real copy what was erased."""
 
 

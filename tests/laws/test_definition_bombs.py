@@ -108,9 +108,14 @@ def last_said(texts: list[str]) -> tuple[str, str]:
     """The number of the text at which the process that reads them ended, and its errors; "end": it came to the end."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.laws.definition_reader"], input="\n".join(map(json.dumps, texts)) + "\n",
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "tests.laws.definition_reader"],
+        input="\n".join(map(json.dumps, texts)) + "\n",
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.split()[-1], done.stderr[-3_000:]
 
 

@@ -50,9 +50,22 @@ def test_no_marker_of_an_erased_person_is_left_and_others_are_byte_equal() -> No
     before, feed = contents(stage.store), list(feed_pages(stage.store))
     tables = {key.table for key in before}
     assert {
-        "outbox", "postponed", "parked", "unknown", "quarantine", "rejected", "inbox", "timer", "journey",
-        "broadcast_recipient", "broadcast_status", "suppression", "consent", "mail_event", "board",
-    } <= tables  # fmt: skip
+        "outbox",
+        "postponed",
+        "parked",
+        "unknown",
+        "quarantine",
+        "rejected",
+        "inbox",
+        "timer",
+        "journey",
+        "broadcast_recipient",
+        "broadcast_status",
+        "suppression",
+        "consent",
+        "mail_event",
+        "board",
+    } <= tables
     assert len(list(found(stage.store, needles))) > 50
     preview = stage.engine.erasures.preview("default", f"email:{ada['email']}")
     assert contents(stage.store) == before

@@ -47,10 +47,17 @@ leaderboards:
 """
 IN_BIG = '{"field": "segments.big.since", "exists": true}'
 VALUES: dict[str, tuple[Any, ...]] = {
-    "name": ("big", "spenders", "spent"), "id": ("user_id:p3", "user_id:p20", "user_id:p21"), "segment": ("big",),
-    "tag": ("vip",), "scope": ("segment=big",), "feature": ("spent",), "baseline_segment": ("big",),
-    "when": (IN_BIG,), "around": (2,), "limit": (5,),
-}  # fmt: skip
+    "name": ("big", "spenders", "spent"),
+    "id": ("user_id:p3", "user_id:p20", "user_id:p21"),
+    "segment": ("big",),
+    "tag": ("vip",),
+    "scope": ("segment=big",),
+    "feature": ("spent",),
+    "baseline_segment": ("big",),
+    "when": (IN_BIG,),
+    "around": (2,),
+    "limit": (5,),
+}
 """Values to try for parameters, by their names."""
 NEWS = {"being_filled", "as_of", "changes_at", "computed_at", "events", "position"}
 OF_THE_LOG = {

@@ -48,13 +48,16 @@ def test_what_is_none_joins_nobody_and_stays_readable_with_a_mark(kind: str, val
     assert event["identifiers"] == [{"kind": "anonymous_id", "value": "a"}]
 
 
-@pytest.mark.parametrize(("kind", "value", "why"), [
-    ("email", "no", "email 'no' is not a mail address: it has no @"),
-    ("email", "ann@x.example;", "one address alone"),
-    ("phone", "07700 900123", "phone '07700 900123' is not a phone number: it has no country code; declare"),
-    ("phone", "4.47712E+11", "of digits"),
-    ("user_id", "{{user_id}}", "user_id '{{user_id}}' names nobody"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "value", "why"),
+    [
+        ("email", "no", "email 'no' is not a mail address: it has no @"),
+        ("email", "ann@x.example;", "one address alone"),
+        ("phone", "07700 900123", "phone '07700 900123' is not a phone number: it has no country code; declare"),
+        ("phone", "4.47712E+11", "of digits"),
+        ("user_id", "{{user_id}}", "user_id '{{user_id}}' names nobody"),
+    ],
+)
 def test_an_event_with_nothing_else_is_rejected_with_what_is_wrong(kind: str, value: str, why: str) -> None:
     receipt = Asked().tell("page", **{kind: value})
     assert (receipt["status"], receipt["code"]) == ("rejected", "no_identifier")

@@ -42,9 +42,14 @@ def liked(version: int, table: str) -> Projection:
                 yield Row(table, f"{workspace}/{text}", person, str(times).encode() if version == 1 else b"")
 
     return Projection(
-        name=table, version=version, handles=frozenset({"liked"}), empty=dict, fold=fold,
-        index=Index(rows=rows, tables=(table,)), view=lambda state, now, edges: state,
-    )  # fmt: skip
+        name=table,
+        version=version,
+        handles=frozenset({"liked"}),
+        empty=dict,
+        fold=fold,
+        index=Index(rows=rows, tables=(table,)),
+        view=lambda state, now, edges: state,
+    )
 
 
 def opened(store: Store, *versions: int) -> Engine:

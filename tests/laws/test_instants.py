@@ -42,9 +42,12 @@ UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 """A life takes a second to live, so that shrinking one would take many minutes; the failure prints it as it is."""
 
 WHAT: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("purchase_completed", {"total": 12.5, "currency": "EUR"}), ("page", {}), ("tool_used", {}),
-    ("tag_added", {"tag": "vip"}), ("tag_removed", {"tag": "vip"}),
-)  # fmt: skip
+    ("purchase_completed", {"total": 12.5, "currency": "EUR"}),
+    ("page", {}),
+    ("tool_used", {}),
+    ("tag_added", {"tag": "vip"}),
+    ("tag_removed", {"tag": "vip"}),
+)
 WHO = ("ada", "bob", "eve")
 OFFSETS = (-DAY, -HOUR, -1, 0, 0, 1, 2, HOUR, HOUR, 20 * HOUR)
 """When events occur, from the clock at which they are recorded."""
@@ -77,9 +80,12 @@ class Truth(NamedTuple):
     @property
     def scores(self) -> dict[str, float]:
         return {
-            "spenders": self.total, "visitors": self.visits, "balance": self.balance, "earned": self.balance,
+            "spenders": self.total,
+            "visitors": self.visits,
+            "balance": self.balance,
+            "earned": self.balance,
             "streak": self.streak,
-        }  # fmt: skip
+        }
 
 
 def truth(log: Sequence[Recorded], instant: int, known_at: int | None = None) -> Truth:
@@ -227,9 +233,11 @@ class Life:
     ) -> None:
         labels = [(id, instant) for id in logs for instant in instants]
         made = self.ask(
-            "features_training_set", known=known, names=["monetary_total", "visits"],
+            "features_training_set",
+            known=known,
+            names=["monetary_total", "visits"],
             labels=[{"person": id, "at": format_time(instant), "label": True} for id, instant in labels],
-        )  # fmt: skip
+        )
         for row, (id, instant) in zip(made.rows, labels, strict=True):
             expected = truth(logs[id], instant, by(instant))
             assert (row.values["monetary_total"] or 0, row.values["visits"]) == expected[:2], (known, instant)
@@ -239,9 +247,12 @@ def shown(views: dict[str, Any]) -> Truth:
     """A person's views in the words of `Truth`."""
     features = views["features"]
     return Truth(
-        features["monetary_total"]["value"] or 0, features["visits"]["value"], "vip" in views["profile"]["tags"],
-        views["points"]["balance"], views["streaks"]["daily"]["current"],
-    )  # fmt: skip
+        features["monetary_total"]["value"] or 0,
+        features["visits"]["value"],
+        "vip" in views["profile"]["tags"],
+        views["points"]["balance"],
+        views["streaks"]["daily"]["current"],
+    )
 
 
 def life(random: Random) -> list[Step]:

@@ -61,8 +61,20 @@ class Script:
     def act(self) -> None:
         """One thing happens."""
         random, who = self.random, dict([self.random.choice(NAMES).split(":")])
-        acts = ["began", "bought", "shipped", "moved", "joined", "merge", "split", "unmerge", "pause", "resume", "pass",
-                "clock"]  # fmt: skip
+        acts = [
+            "began",
+            "bought",
+            "shipped",
+            "moved",
+            "joined",
+            "merge",
+            "split",
+            "unmerge",
+            "pause",
+            "resume",
+            "pass",
+            "clock",
+        ]
         what = random.choices(acts, [2, 1, 1, 1, 1, 4, 2, 2, 1, 1, 2, 1])[0]
         self.done.append(f"{what} {who}")
         if what in ("began", "bought", "shipped"):

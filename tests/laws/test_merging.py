@@ -71,9 +71,10 @@ def named_anew(random: Random, told: Event) -> Event:
     (who,) = told.identifiers
     number = who.value.split("-")[1]
     more = (
-        Identifier("email", f"new-{number}@example.com"), Identifier("user_id", f"new-{number}"),
+        Identifier("email", f"new-{number}@example.com"),
+        Identifier("user_id", f"new-{number}"),
         Identifier("phone", f"+39 055 {number}111111"),
-    )  # fmt: skip
+    )
     chosen = random.sample(more, random.randrange(3))
     return msgspec.structs.replace(told, identifiers=(who, *chosen))
 

@@ -72,8 +72,9 @@ def test_what_is_lost_for_who_has_gone_is_no_part_of_who_they_have_become() -> N
     # One engine knows who goes as they were, and who stays as they are: what it places for the former is lost.
     other.identity.merge("default", "user_id:u", "anonymous_id:a", request="m")
     told = [
-        event("tool_used", goes, "4", scenarios.NOW - 2 * DAY), event("tool_used", stays, "5", scenarios.NOW - 9 * DAY)
-    ]  # fmt: skip
+        event("tool_used", goes, "4", scenarios.NOW - 2 * DAY),
+        event("tool_used", stays, "5", scenarios.NOW - 9 * DAY),
+    ]
     seen = []
 
     def look(batches: object) -> None:

@@ -289,10 +289,15 @@ def runs(random: Random, n: int) -> Event:
         pause = random.choice(("journey_paused", "journey_resumed"))
         return _event(pause, {"journey": journey}, str(n), _back(random, 99), source_type="internal")
     properties = {
-        "journey": journey, "run": f"{random.randrange(9):032x}", "n": random.randrange(4), "version": 1,
-        "entered_at": format_time(NOW - random.randrange(3) * DAY), "step": random.choice("ab"), "draw": n % 9,
+        "journey": journey,
+        "run": f"{random.randrange(9):032x}",
+        "n": random.randrange(4),
+        "version": 1,
+        "entered_at": format_time(NOW - random.randrange(3) * DAY),
+        "step": random.choice("ab"),
+        "draw": n % 9,
         "mails": [{"template": f"t{random.randrange(400)}"}],
-    }  # fmt: skip
+    }
     return _event(f"journey_{type}", properties, str(n), _back(random, 99), source_type="internal")
 
 
@@ -378,19 +383,24 @@ def full_streaks(state: Any) -> bool:
 
 CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], bool]]] = {
     "profile": (
-        profiles, 3_000,
-        lambda s: [len(s[part]) for part in ("traits", "tags", "groups")]
-        == [limits.TRAITS_PER_PERSON_MAX, limits.TAGS_PER_PERSON_MAX, limits.GROUPS_PER_PERSON_MAX],
+        profiles,
+        3_000,
+        lambda s: (
+            [len(s[part]) for part in ("traits", "tags", "groups")]
+            == [limits.TRAITS_PER_PERSON_MAX, limits.TAGS_PER_PERSON_MAX, limits.GROUPS_PER_PERSON_MAX]
+        ),
     ),
     "identifiers": (addresses, 800, lambda s: len(s) == 200),
     "activity": (kinds, 800, lambda s: len(s[2]) == limits.EVENT_TYPES_COUNTED_MAX and s[3] > 0),
     "campaigns": (campaigns, CAMPAIGNS_MAX + 200, lambda s: len(s) == CAMPAIGNS_MAX),
     "segments": (
-        memberships, 4_000,
+        memberships,
+        4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
     ),
     "feedback": (
-        feedback, 1_500,
+        feedback,
+        1_500,
         lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
     ),
     "mail_fetches": (fetches, 400, lambda s: len(s) == limits.MAIL_FETCHES_MAX),
@@ -399,14 +409,18 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
     "alerts": (dismissals, 3_000, lambda s: len(s) == limits.ALERT_DISMISSALS_MAX),
     "broadcasts": (addressed, 800, lambda s: len(s) == ENTRIES_MAX),
     "mail": (
-        mails, 4_000,
+        mails,
+        4_000,
         lambda s: [len(s["mails"]), len(s["templates"])] == [limits.MAIL_LEDGER_MAX // 2, limits.MAIL_TEMPLATES_MAX],
     ),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "journeys": (
-        runs, 9_000,
-        lambda s: [len(s["runs"]), len(s["mails"]), len(s["paused"]), max(map(len, s["runs"].values()))]
-        == [2 * limits.JOURNEYS_MAX, 300, 2 * limits.JOURNEYS_MAX, 4],
+        runs,
+        9_000,
+        lambda s: (
+            [len(s["runs"]), len(s["mails"]), len(s["paused"]), max(map(len, s["runs"].values()))]
+            == [2 * limits.JOURNEYS_MAX, 300, 2 * limits.JOURNEYS_MAX, 4]
+        ),
     ),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),
@@ -414,7 +428,7 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
     "features": (sales, 6_000, full_features),
     "memory": (facts, 4_000, full_memory),
     "streaks": (lessons, 6_000, full_streaks),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -480,9 +494,13 @@ def entries_read_by_a_join(values: Sequence[object], zones: Sequence[str]) -> in
 def counting(**changes: Any) -> Projection:
     """A projection of a user's own that counts pages."""
     given: dict[str, Any] = {
-        "name": "pages", "version": 1, "handles": frozenset({"page"}), "empty": lambda: [0],
-        "fold": lambda state, recorded: [state[0] + 1], "view": lambda state, now, edges: state[0],
-    }  # fmt: skip
+        "name": "pages",
+        "version": 1,
+        "handles": frozenset({"page"}),
+        "empty": lambda: [0],
+        "fold": lambda state, recorded: [state[0] + 1],
+        "view": lambda state, now, edges: state[0],
+    }
     return Projection(**{**given, **changes})
 
 

@@ -31,20 +31,43 @@ rule_sets: {noted: {events: [never], rules: [note]}}
 DRY = {"dry_run"}
 """Parameters that say that nothing is asked for."""
 VALUES: dict[str, tuple[Any, ...]] = {
-    "subscribe": (["news"], ["sale"], ["news", "sale"]), "unsubscribe": ([], ["sale"]), "everything": (False,),
-    "address": ("ada@x.example", "two@x.example"), "confirmed": (False, True), "template": ("hello", "bye"),
-    "variables": ({"name": "a"}, {"name": "b"}), "sender": ("shop", "other"), "topic": ("", "sale"), "event": ("",),
-    "reason": ("first", "second"), "other": ("email:bob@x.example", "email:cy@x.example"), "force": (False,),
-    "identifiers": (["email:ada@x.example"], ["email:two@x.example"]), "add": (["vip"], ["vip", "new"], ["new"]),
-    "remove": ([], ["old"]), "points": (1, 2), "value": ("blue", "red"), "source": (None,), "confidence": (None,),
-    "derived_from": ([],), "type": ("preference",), "key": ("colour",), "name": ("tour",),
+    "subscribe": (["news"], ["sale"], ["news", "sale"]),
+    "unsubscribe": ([], ["sale"]),
+    "everything": (False,),
+    "address": ("ada@x.example", "two@x.example"),
+    "confirmed": (False, True),
+    "template": ("hello", "bye"),
+    "variables": ({"name": "a"}, {"name": "b"}),
+    "sender": ("shop", "other"),
+    "topic": ("", "sale"),
+    "event": ("",),
+    "reason": ("first", "second"),
+    "other": ("email:bob@x.example", "email:cy@x.example"),
+    "force": (False,),
+    "identifiers": (["email:ada@x.example"], ["email:two@x.example"]),
+    "add": (["vip"], ["vip", "new"], ["new"]),
+    "remove": ([], ["old"]),
+    "points": (1, 2),
+    "value": ("blue", "red"),
+    "source": (None,),
+    "confidence": (None,),
+    "derived_from": ([],),
+    "type": ("preference",),
+    "key": ("colour",),
+    "name": ("tour",),
     "expires_at": (format_time(STARTS_AT + 90 * DAY), format_time(STARTS_AT + 91 * DAY)),
-}  # fmt: skip
+}
 """By the name of a parameter: what the first call has, and others."""
 EVALUATION: dict[str, tuple[Any, ...]] = {
-    "event_id": (None,), "event": (None,), "person": ("user_id:ada", "email:bob@x.example"), "rule": (None,),
-    "version": (None,), "content": (None,), "rule_set": (None,), "record": (True,),
-}  # fmt: skip
+    "event_id": (None,),
+    "event": (None,),
+    "person": ("user_id:ada", "email:bob@x.example"),
+    "rule": (None,),
+    "version": (None,),
+    "content": (None,),
+    "rule_set": (None,),
+    "record": (True,),
+}
 
 
 def stage() -> Asked:
@@ -58,8 +81,11 @@ def stage() -> Asked:
     return asked
 
 
-NAMED = [operation for operation in stage().operations.values()
-         if any(field.encode_name == "request" for field in msgspec.structs.fields(operation.params))]  # fmt: skip
+NAMED = [
+    operation
+    for operation in stage().operations.values()
+    if any(field.encode_name == "request" for field in msgspec.structs.fields(operation.params))
+]
 
 
 def tried(asked: Asked, operation: Operation, given: dict[str, Any]) -> str:

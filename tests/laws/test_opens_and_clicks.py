@@ -286,9 +286,11 @@ READERS: dict[str, Callable[[World], Seen]] = {
 }
 """What reads the two events -> what it says of them."""
 WRITERS = {
-    "capabilities/feedback/events.py", "capabilities/feedback/recording.py", "capabilities/feedback/policy.py",
+    "capabilities/feedback/events.py",
+    "capabilities/feedback/recording.py",
+    "capabilities/feedback/policy.py",
     "capabilities/feedback/fetches.py",
-}  # fmt: skip
+}
 OF_TYPES_ONLY = {"capabilities/retention/definition.py", "surfaces/console/sentences.py"}
 """They name types and look at no event: how long one is stored, how one is put into words."""
 

@@ -111,10 +111,29 @@ def test_every_item_that_names_a_person_has_a_key_that_is_declared() -> None:
                 undeclared.append(item.key)
     assert undeclared == []
     assert met >= {
-        "board", "broadcast_recipient", "broadcast_status", "consent", "decision", "group", "inbox", "journey",
-        "mail_event", "mail_warm_up", "outbox", "parked", "person", "quarantine", "rejected",
-        "segment", "suppression", "tag", "thread", "timer", "unknown", "what_if",
-    }  # fmt: skip
+        "board",
+        "broadcast_recipient",
+        "broadcast_status",
+        "consent",
+        "decision",
+        "group",
+        "inbox",
+        "journey",
+        "mail_event",
+        "mail_warm_up",
+        "outbox",
+        "parked",
+        "person",
+        "quarantine",
+        "rejected",
+        "segment",
+        "suppression",
+        "tag",
+        "thread",
+        "timer",
+        "unknown",
+        "what_if",
+    }
 
 
 def test_the_archive_has_every_mark_of_the_person_and_none_of_another() -> None:
@@ -232,8 +251,9 @@ def test_ranks_are_shown_without_the_others() -> None:
     on.record("ada", "tool_used", "more")
     shown = [each for each in lines(on.archive("ada")["leaderboards.jsonl"]) if "rank" in each]
     assert {(each["name"], each["among"], each["rank"], each["of"]) for each in shown} == {
-        ("points", "", 1, 2), ("points", "country=adamark-land", 1, 1),
-    }  # fmt: skip
+        ("points", "", 1, 2),
+        ("points", "country=adamark-land", 1, 1),
+    }
 
 
 @given(scenarios.histories())

@@ -212,9 +212,8 @@ BREAKS: list[tuple[Law, Any]] = [
 def test_each_law_is_broken_by_what_it_forbids(law: Law, react: Any) -> None:
     problems: list[str] = []
     policy = Policy(
-        name="broken", handles=frozenset({"page"}), react=react,
-        emits=frozenset({"noted"}), sends=frozenset({"send"}),
-    )  # fmt: skip
+        name="broken", handles=frozenset({"page"}), react=react, emits=frozenset({"noted"}), sends=frozenset({"send"})
+    )
     values = watched([*staging.CATALOGUE.projections, policy], problems, [law])
     staging.engine(shipped=False, values=values).recorder.record([staging.event("page", {"user_id": "u"}, "1")])
     assert problems

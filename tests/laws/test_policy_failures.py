@@ -79,9 +79,12 @@ each_failure = pytest.mark.parametrize(("react", "error"), FAILING.values(), ids
 def failing(react: Any, *types: str) -> Policy:
     """A policy that fails about events of a type and stands, by name, between two that do not."""
     return Policy(
-        name="m", handles=frozenset(types or ("boom",)), react=react,
-        emits=frozenset({"noted"}), sends=frozenset({"send"}),
-    )  # fmt: skip
+        name="m",
+        handles=frozenset(types or ("boom",)),
+        react=react,
+        emits=frozenset({"noted"}),
+        sends=frozenset({"send"}),
+    )
 
 
 def sound(name: str) -> Policy:

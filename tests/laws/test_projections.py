@@ -135,9 +135,13 @@ def broken(**changes: Any) -> Projection:
         return state
 
     given: dict[str, Any] = {
-        "name": "broken", "version": 1, "handles": None, "empty": dict, "fold": fold,
+        "name": "broken",
+        "version": 1,
+        "handles": None,
+        "empty": dict,
+        "fold": fold,
         "view": lambda state, now, edges: 0,
-    }  # fmt: skip
+    }
     return Projection(**{**given, **changes})
 
 

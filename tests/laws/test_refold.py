@@ -31,9 +31,14 @@ def _diary(state: list[Any], recorded: Recorded) -> list[Any]:
 def diary(handles: frozenset[str] | None = None, version: int = 1) -> Projection:
     """An ordered projection that shows every mistake of order: the events as they came to it."""
     return Projection(
-        name="diary", version=version, handles=handles, empty=list, fold=_diary, view=lambda state, now, edges: state,
+        name="diary",
+        version=version,
+        handles=handles,
+        empty=list,
+        fold=_diary,
+        view=lambda state, now, edges: state,
         ordered=True,
-    )  # fmt: skip
+    )
 
 
 @given(scenarios.histories(), scenarios.randoms)

@@ -64,8 +64,11 @@ def test_segments_turn_at_the_instant_and_events_say_so(offset: int) -> None:
     began = asked.now + 2
     time = began + offset
     asked.tell("identify", user_id="ada", properties={"time": format_time(time)})
-    expected = {"renewing": (time - 7 * DAY + 1, time + 1), "lapsed": (time + 30 * DAY, None),
-                "ending": (time - 12 * HOUR + 1, None)}  # fmt: skip
+    expected = {
+        "renewing": (time - 7 * DAY + 1, time + 1),
+        "lapsed": (time + 30 * DAY, None),
+        "ending": (time - 12 * HOUR + 1, None),
+    }
     for name, (enters, leaves) in expected.items():
         for turn in (enters, leaves):
             for at in () if turn is None else (turn - 1, turn, turn + 1):

@@ -147,8 +147,10 @@ def test_what_threadline_adds_itself_is_not_asked() -> None:
     on = engine(AT_LEAST_ONE, values=[policy])
     own = msgspec.structs.replace(page("own", 0), source_type="internal")
     assert staging.statuses(on.recorder.record([event("go", WHO, "1"), own, page("theirs", 0)])) == [
-        "accepted", "accepted", "schema_violation",
-    ]  # fmt: skip
+        "accepted",
+        "accepted",
+        "schema_violation",
+    ]
     assert on.reader.person("default", "user_id:u").position == 3
 
 
@@ -159,9 +161,12 @@ def test_a_rehearsal_asks_too() -> None:
 
 
 STRANGE = {
-    "no number": float("nan"), "no JSON": object(), "a set": {1}, "a time": datetime(2026, 1, 1, tzinfo=UTC),
+    "no number": float("nan"),
+    "no JSON": object(),
+    "a set": {1},
+    "a time": datetime(2026, 1, 1, tzinfo=UTC),
     "huge": 2**70,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("n", STRANGE.values(), ids=STRANGE)

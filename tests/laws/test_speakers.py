@@ -37,7 +37,7 @@ FULL = Catalogue.declared(Definitions([("threadline.yaml", DEFINITIONS + MORE)])
 """Everything that ships, with something declared of each kind that a forged event could be about."""
 RESTRICTED = sorted(
     (type for type in FULL.event_types.declared.values() if type.speaker != "anyone"), key=lambda type: type.name
-)  # fmt: skip
+)
 SENT = [type for type in RESTRICTED if not type.name.startswith(SYSTEM_PREFIX)]
 ADA = (Identifier("user_id", "ada"),)
 KNOWN: dict[str, Any] = {
@@ -63,9 +63,12 @@ def somebody() -> Engine:
     """An engine that knows a person who has done this and that."""
     on = Engine(MemoryStore(), FULL, lambda: scenarios.NOW)
     done = [
-        ("identify", {"email": "ada@example.com", "plan": "pro"}), ("purchase_completed", {"total": "40"}),
-        ("tool_used", {}), ("points_adjusted", {"points": 30}), ("app_action", {"topic": "jazz"}),
-    ]  # fmt: skip
+        ("identify", {"email": "ada@example.com", "plan": "pro"}),
+        ("purchase_completed", {"total": "40"}),
+        ("tool_used", {}),
+        ("points_adjusted", {"points": 30}),
+        ("app_action", {"topic": "jazz"}),
+    ]
     for number, (type, properties) in enumerate(done):
         at = scenarios.NOW - DAY + number * MINUTE
         on.recorder.record([Event(type=type, identifiers=ADA, occurred_at=at, key=str(number), properties=properties)])
@@ -74,9 +77,14 @@ def somebody() -> Engine:
 
 def said(type: EventType, source_type: str) -> Event:
     return Event(
-        type=type.name, identifiers=ADA, occurred_at=scenarios.NOW - MINUTE, key=f"{type.name}/{source_type}",
-        source="site", source_type=source_type, properties=sample(type),
-    )  # fmt: skip
+        type=type.name,
+        identifiers=ADA,
+        occurred_at=scenarios.NOW - MINUTE,
+        key=f"{type.name}/{source_type}",
+        source="site",
+        source_type=source_type,
+        properties=sample(type),
+    )
 
 
 def state_of(on: Engine) -> tuple[Any, Any]:
@@ -163,8 +171,10 @@ ANALYSES = [operation for operation in app.catalogue().operations if operation.n
 
 def told(on: Engine) -> None:
     """Somebody who has done this and that, and what Threadline said of them."""
-    own = [Event(type=type, identifiers=ADA, occurred_at=scenarios.NOW - DAY + n * MINUTE, key=f"own {n}")
-           for n, type in enumerate(("waved", "purchase_completed", "waved"))]  # fmt: skip
+    own = [
+        Event(type=type, identifiers=ADA, occurred_at=scenarios.NOW - DAY + n * MINUTE, key=f"own {n}")
+        for n, type in enumerate(("waved", "purchase_completed", "waved"))
+    ]
     on.recorder.record([*own, *(said(type, "internal") for type in SENT if type.name != "decision_made")])
 
 

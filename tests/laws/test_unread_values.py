@@ -45,12 +45,17 @@ def engine() -> Iterator[Engine]:
     made.recorder.record(
         [
             Event(
-                type=type, identifiers=(Identifier("user_id", f"u{who}"),), occurred_at=NOW - (DAYS - day) * DAY,
-                key=str(key), source="shop", properties=properties, context={"campaign": {"source": "news"}},
+                type=type,
+                identifiers=(Identifier("user_id", f"u{who}"),),
+                occurred_at=NOW - (DAYS - day) * DAY,
+                key=str(key),
+                source="shop",
+                properties=properties,
+                context={"campaign": {"source": "news"}},
             )
             for key, (type, who, day, properties) in enumerate(events)
         ]
-    )  # fmt: skip
+    )
     yield made
     made.close()
 

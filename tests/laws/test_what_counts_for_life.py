@@ -110,7 +110,7 @@ def test_streak_of_any_event_keeps_what_people_do_but_for_types_that_it_leaves_o
         ("", "mail_fetched", 364, "results"),
         (ASKED, "mail_sent", 3_650, "whether a template was ever sent"),
     ],
-)  # fmt: skip
+)
 def test_rule_that_is_too_short_is_refused_with_file_line_and_reason(
     declared: str, type: str, days: int, why: str
 ) -> None:
@@ -142,9 +142,12 @@ def test_views_are_the_same_with_and_without_the_rules_that_are_accepted(seed: i
         random = Random(f"{seed}/{run}")
         for number in range(120):
             shop.tell(
-                random.choice(["seen", "page_viewed", "paid", "chose", "lesson_done"]), user_id=random.choice("ab"),
-                at=shop.now - random.randrange(200 * DAY), key=str(number), properties={"total": 2, "colour": "red"},
-            )  # fmt: skip
+                random.choice(["seen", "page_viewed", "paid", "chose", "lesson_done"]),
+                user_id=random.choice("ab"),
+                at=shop.now - random.randrange(200 * DAY),
+                key=str(number),
+                properties={"total": 2, "colour": "red"},
+            )
         for _ in range(3):
             _work(shop)
             shop.now += 15 * DAY

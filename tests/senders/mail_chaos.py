@@ -127,11 +127,14 @@ def fill(world: World) -> None:
     for start in range(0, len(world.recipients), 200):
         events = [
             Event(
-                type=WANTED, identifiers=(Identifier("user_id", to),), occurred_at=world.base, key=to,
+                type=WANTED,
+                identifiers=(Identifier("user_id", to),),
+                occurred_at=world.base,
+                key=to,
                 properties={"to": to},
             )
             for to in world.recipients[start : start + 200]
-        ]  # fmt: skip
+        ]
         assert {each.status for each in engine.recorder.record(events)} == {"accepted"}
     engine.close()
 
@@ -257,9 +260,14 @@ def run(
             wait_for(child(lambda: resolve(world)))
         faults, unknown = wrong(world)
         return {
-            "people": people, "kills": killed, "accepted": len(sink.accepted()), "unknown": unknown,
-            "faults": len(faults), "first faults": faults[:10], "seconds": round(time.monotonic() - began, 1),
-        }  # fmt: skip
+            "people": people,
+            "kills": killed,
+            "accepted": len(sink.accepted()),
+            "unknown": unknown,
+            "faults": len(faults),
+            "first faults": faults[:10],
+            "seconds": round(time.monotonic() - began, 1),
+        }
 
 
 def unknown_left(world: World, folder: Path) -> int:

@@ -22,9 +22,13 @@ def mail(to: str, id: str = "0" * 32, **more: Any) -> Effect:
         f"Message-ID: <{id}@shop.example>\r\n\r\nHello!\r\n.\r\nBye\r\n"
     )
     data = {
-        "message": text.encode(), "from": "news@shop.example", "to": to, "smtputf8": not to.isascii(),
-        "workspace": "default", "record": {"message": id, "template": "hello", "address": to, "subject": "Hello"},
-    }  # fmt: skip
+        "message": text.encode(),
+        "from": "news@shop.example",
+        "to": to,
+        "smtputf8": not to.isascii(),
+        "workspace": "default",
+        "record": {"message": id, "template": "hello", "address": to, "subject": "Hello"},
+    }
     return Effect(kind="mail", key=id, data={**data, **more}, queue="mail")
 
 

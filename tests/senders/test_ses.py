@@ -127,8 +127,10 @@ def test_a_call_has_the_message_as_it_is_with_tags_and_configuration_set() -> No
     assert called["Destination"] == {"ToAddresses": ["ana@b.example"]}
     assert called["ConfigurationSetName"] == "shop"
     assert {each["Name"]: each["Value"] for each in called["EmailTags"]} == {
-        "message": "a" * 32, "workspace": "default", "template": "hello",
-    }  # fmt: skip
+        "message": "a" * 32,
+        "workspace": "default",
+        "template": "hello",
+    }
 
 
 def test_nobody_answering_at_all_is_no_call() -> None:

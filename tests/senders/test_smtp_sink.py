@@ -23,8 +23,16 @@ SECONDS_MAX = 30.0
 NOBODY = ("-f", "RCPT", "-B", "550 5.1.1 User unknown")
 MAILS = 60
 ACCEPTED = [
-    (), ("-p",), ("-N", "-E"), ("-H", "1"), ("-w", "1"), ("-e",), ("-P",), ("-f", "EHLO"), ("-p", "-W", "RCPT:1"),
-]  # fmt: skip
+    (),
+    ("-p",),
+    ("-N", "-E"),
+    ("-H", "1"),
+    ("-w", "1"),
+    ("-e",),
+    ("-P",),
+    ("-f", "EHLO"),
+    ("-p", "-W", "RCPT:1"),
+]
 """Options under which a mail arrives: without pipelining, DSN, status codes, ESMTP; behind a PIX; slowly."""
 REFUSED: list[tuple[tuple[str, ...], str, str, dict[str, Any]]] = [
     (NOBODY, "mail_bounced", "healthy", {"bounce": "permanent", "code": "5.1.1"}),

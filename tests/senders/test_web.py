@@ -45,11 +45,17 @@ def address() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("url", "why"),
-    [("https://127.0.0.1/x", "not public"), ("https://[::1]/x", "not public"), ("https://10.0.0.1/x", "not public"),
-     ("https://169.254.169.254/latest", "not public"), ("http://example.com/x", "no TLS"),
-     ("file:///etc/passwd", "https"),
-     ("https://user@example.com/", "password"), ("https://sns.example.invalid/x", "looked up")],
-)  # fmt: skip
+    [
+        ("https://127.0.0.1/x", "not public"),
+        ("https://[::1]/x", "not public"),
+        ("https://10.0.0.1/x", "not public"),
+        ("https://169.254.169.254/latest", "not public"),
+        ("http://example.com/x", "no TLS"),
+        ("file:///etc/passwd", "https"),
+        ("https://user@example.com/", "password"),
+        ("https://sns.example.invalid/x", "looked up"),
+    ],
+)
 def test_only_public_addresses_over_tls_are_fetched(url: str, why: str) -> None:
     with pytest.raises(Unavailable, match=why):
         Web().get(url, 100)

@@ -115,12 +115,20 @@ def test_what_is_no_secret_is_refused_and_not_repeated(text: str) -> None:
 @pytest.mark.parametrize(
     ("status", "type", "destination"),
     [
-        (200, DONE, "healthy"), (202, DONE, "healthy"), (204, DONE, "healthy"),
-        (301, RETRIED, "healthy"), (400, RETRIED, "healthy"), (401, RETRIED, "healthy"), (404, RETRIED, "healthy"),
-        (408, RETRIED, "failing"), (429, RETRIED, "failing"), (500, RETRIED, "failing"), (503, RETRIED, "failing"),
+        (200, DONE, "healthy"),
+        (202, DONE, "healthy"),
+        (204, DONE, "healthy"),
+        (301, RETRIED, "healthy"),
+        (400, RETRIED, "healthy"),
+        (401, RETRIED, "healthy"),
+        (404, RETRIED, "healthy"),
+        (408, RETRIED, "failing"),
+        (429, RETRIED, "failing"),
+        (500, RETRIED, "failing"),
+        (503, RETRIED, "failing"),
         (410, PARKED, "gone"),
     ],
-)  # fmt: skip
+)
 def test_what_an_answer_means(status: int, type: str, destination: str) -> None:
     with answering((status, {}, b"told")) as receiver:
         outcome = send(sender(receiver.url()))
@@ -133,11 +141,18 @@ def test_what_an_answer_means(status: int, type: str, destination: str) -> None:
 @pytest.mark.parametrize(
     ("said", "seconds"),
     [
-        ("7", 7.0), ("0", 0.0), ("999999999", 3_600.0), ("-5", 0.0), ("soon", 0.0), ("", 0.0), ("1e9", 0.0),
-        (formatdate(NOW / SECOND + 90, usegmt=True), 90.0), (formatdate(NOW / SECOND - 90, usegmt=True), 0.0),
+        ("7", 7.0),
+        ("0", 0.0),
+        ("999999999", 3_600.0),
+        ("-5", 0.0),
+        ("soon", 0.0),
+        ("", 0.0),
+        ("1e9", 0.0),
+        (formatdate(NOW / SECOND + 90, usegmt=True), 90.0),
+        (formatdate(NOW / SECOND - 90, usegmt=True), 0.0),
         ("Fri, 31 Dec 9999 23:59:59 GMT", 3_600.0),
     ],
-)  # fmt: skip
+)
 def test_who_asks_to_wait_is_believed_within_a_bound(said: str, seconds: float) -> None:
     with answering((503, {"Retry-After": said}, b"")) as receiver:
         assert send(sender(receiver.url())).retry_after_seconds == seconds
@@ -192,9 +207,15 @@ def test_nobody_takes_more_time_than_there_is(trickle: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"hello\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 70_000 + b"\r\n\r\n",
-             b"HTTP/1.1 500 no\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"],
-)  # fmt: skip
+    "said",
+    [
+        b"",
+        b"hello\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        b"HTTP/1.1 200 " + b"x" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 500 no\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
 def test_what_is_no_answer_is_tried_again(said: bytes) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
 
@@ -316,9 +337,19 @@ def test_redirects_are_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://example.com/", "ftp://example.com/", "https:///x", "https://a:b@example.com/", "https://[::1/",
-            "https://example.com:99999/", "file:///etc/passwd", "None", ""],
-)  # fmt: skip
+    "url",
+    [
+        "http://example.com/",
+        "ftp://example.com/",
+        "https:///x",
+        "https://a:b@example.com/",
+        "https://[::1/",
+        "https://example.com:99999/",
+        "file:///etc/passwd",
+        "None",
+        "",
+    ],
+)
 def test_addresses_that_are_not_called(url: str) -> None:
     assert (
         WebhookSender({"crm": Target(url)}, (), HttpCaller(), lambda: NOW)
@@ -352,8 +383,11 @@ def test_tls_is_checked(tmp_path: Any) -> None:
         trusting = HttpCaller(read_networks("127.0.0.0/8,::1"), tls=ssl.create_default_context(cafile=certificate))
         strict = HttpCaller(read_networks("127.0.0.0/8,::1"))
         effect = Effect(kind="webhook", key="k", data={**DATA, "destination": "crm"})
-        for caller, host, type in ((trusting, url, DONE), (strict, url, RETRIED),
-                                   (trusting, url.replace("localhost", "127.0.0.1"), RETRIED)):  # fmt: skip
+        for caller, host, type in (
+            (trusting, url, DONE),
+            (strict, url, RETRIED),
+            (trusting, url.replace("localhost", "127.0.0.1"), RETRIED),
+        ):
             outcome = WebhookSender({"crm": Target(host)}, (), caller, lambda: NOW).send(effect, ID, "a" * 32)
             assert outcome.type == type, outcome
         assert len(receiver.calls) == 1
@@ -368,12 +402,17 @@ def _certificate(folder: Any, name: str) -> tuple[str, str]:
     who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     made = (
-        x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key()).serial_number(1)
-        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(who)
+        .issuer_name(who)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     certificate, secret = folder / "certificate.pem", folder / "key.pem"
     certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     secret.write_bytes(

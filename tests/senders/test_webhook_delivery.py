@@ -36,10 +36,12 @@ def definitions(**urls: str) -> str:
     lines += ["rules:"]
     for name in urls:
         lines += [
-            f"  tell-{name}:", "    version: 1", f"    conditions: {{field: event.properties.to, equals: {name}}}",
+            f"  tell-{name}:",
+            "    version: 1",
+            f"    conditions: {{field: event.properties.to, equals: {name}}}",
             "    actions:",
             f"      - call_webhook: {{destination: {name}, payload: {{order: '${{event.properties.order}}'}}}}",
-        ]  # fmt: skip
+        ]
     lines += ["  tell-anybody:", "    version: 1", "    conditions: {field: event.properties.url, exists: true}"]
     lines += ["    actions:", "      - call_webhook: {url: '${event.properties.url}', payload: {order: 1}}"]
     names = ", ".join([*(f"tell-{name}" for name in urls), "tell-anybody"])
@@ -255,9 +257,12 @@ def test_a_process_that_dies_after_the_call_makes_it_again_at_once_under_the_sam
     store = tmp_path / "shop.db"
     (tmp_path / "threadline.yaml").write_text(definitions(crm=receiver.url()))
     environ = {
-        **os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "CRM_SECRET": SECRET,
-        "THREADLINE_WEBHOOK_HTTP": "true", "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "CRM_SECRET": SECRET,
+        "THREADLINE_WEBHOOK_HTTP": "true",
+        "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
+    }
     engine = open_engine(store)
     shop = Threadline(engine, workspace="default", source="shop")
     shop.track("ada", "ordered", {"order": 7, "to": "crm"}, key="order 7")

@@ -50,7 +50,11 @@ def aws() -> Aws:
         pytest.skip("no MiniStack here: install the package ministack")
     port = free_port()
     environment = {
-        "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "SERVICES": "s3,scheduler,ses,sns,sqs",
-        "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "WARNING",
-    }  # fmt: skip
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "SERVICES": "s3,scheduler,ses,sns,sqs",
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+    }
     return Aws([str(program)], port, environment)

@@ -90,9 +90,13 @@ def ministack() -> Server:
         pytest.skip("no MiniStack here: install the package ministack")
     port = free_port()
     environment = {
-        "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "SERVICES": "dynamodb,dynamodbstreams",
-        "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "WARNING",
-    }  # fmt: skip
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "SERVICES": "dynamodb,dynamodbstreams",
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+    }
     return Server([str(program)], port, environment)
 
 
@@ -106,10 +110,19 @@ def dynamodb_local() -> Server:
         pytest.skip("no java here, which DynamoDB Local needs: install Debian's default-jre-headless")
     port, folder = free_port(), jars[0].parent
     command = [
-        "java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-        f"-Djava.library.path={folder / 'DynamoDBLocal_lib'}", "-jar", str(jars[0]), "-inMemory",
-        "-sharedDb", "-port", str(port), "-disableTelemetry",
-    ]  # fmt: skip
+        "java",
+        "-Xmx512m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        f"-Djava.library.path={folder / 'DynamoDBLocal_lib'}",
+        "-jar",
+        str(jars[0]),
+        "-inMemory",
+        "-sharedDb",
+        "-port",
+        str(port),
+        "-disableTelemetry",
+    ]
     return Server(command, port)
 
 

@@ -29,9 +29,13 @@ ROOM_BYTES_MIN = 2 * 1_024**3
 
 # Few and small: several servers share a machine with the tests. What is acknowledged is synced as in production.
 OPTIONS = (
-    "max_connections=120", "shared_buffers=64MB", "max_wal_size=256MB", "listen_addresses=", "log_min_messages=fatal",
+    "max_connections=120",
+    "shared_buffers=64MB",
+    "max_wal_size=256MB",
+    "listen_addresses=",
+    "log_min_messages=fatal",
     "dynamic_shared_memory_type=mmap",  # within the folder, so that nothing is left of a server that was killed
-)  # fmt: skip
+)
 
 
 class Server:

@@ -20,7 +20,11 @@ def s3() -> Server:
         pytest.skip("no MiniStack here: install the package ministack")
     port = free_port()
     environment = {
-        "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "SERVICES": "s3", "SFTP_ENABLED": "0",
-        "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "WARNING",
-    }  # fmt: skip
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "SERVICES": "s3",
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+    }
     return Server([str(program)], port, environment)

@@ -138,9 +138,14 @@ class Clients:
         at = now - random.choice((0, 1, random.randrange(HOUR), random.randrange(40 * DAY), -random.randrange(HOUR)))
         order = {"order": f"o{self._number}", "total": random.choice((10, 40, 60, 900))}
         return Event(
-            type=type, identifiers=self._identifiers(), occurred_at=at, key=f"d{self._number}", workspace=WILD,
-            source=random.choice(("web", "app")), properties=order if type == ORDERED else {"title": "Home"},
-        )  # fmt: skip
+            type=type,
+            identifiers=self._identifiers(),
+            occurred_at=at,
+            key=f"d{self._number}",
+            workspace=WILD,
+            source=random.choice(("web", "app")),
+            properties=order if type == ORDERED else {"title": "Home"},
+        )
 
     def _identifiers(self) -> tuple[Identifier, ...]:
         random = self._random
@@ -161,11 +166,15 @@ class Clients:
         replace, random = msgspec.structs.replace, self._random
         fields: dict[str, Any] = random.choice(
             (
-                {"type": ""}, {"type": "x" * 300}, {"type": "threadline.forged"},
-                {"identifiers": (Identifier("user_id", "null"),)}, {"properties": {"text": "\ud800"}},
-                {"properties": {"deep": "größer \U0001f600", "zero": -0.0, "big": 2**63 - 1}}, None,
+                {"type": ""},
+                {"type": "x" * 300},
+                {"type": "threadline.forged"},
+                {"identifiers": (Identifier("user_id", "null"),)},
+                {"properties": {"text": "\ud800"}},
+                {"properties": {"deep": "größer \U0001f600", "zero": -0.0, "big": 2**63 - 1}},
+                None,
             )
-        )  # fmt: skip
+        )
         if fields is None:
             return replace(event, properties={"other": self._number})
         return replace(event, source="hostile", key=f"h{self._number}", **fields)

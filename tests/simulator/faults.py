@@ -15,9 +15,16 @@ from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Range
 from threadline.stores.dynamodb.commit import chains
 
 KINDS = {
-    "crash": 0.004, "away": 0.002, "busy": 0.01, "answer lost": 0.01, "torn": 0.01, "lagging": 0.3, "pause": 0.004,
-    "skew": 0.3, "leap": 0.1,
-}  # fmt: skip
+    "crash": 0.004,
+    "away": 0.002,
+    "busy": 0.01,
+    "answer lost": 0.01,
+    "torn": 0.01,
+    "lagging": 0.3,
+    "pause": 0.004,
+    "skew": 0.3,
+    "leap": 0.1,
+}
 """Kind of fault -> how often it happens where it can, when a seed wants it often."""
 
 
@@ -154,9 +161,14 @@ class Port:
         return self._store.get(keys)
 
     def query(
-        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000,
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
         reverse: bool = False,
-    ) -> list[Item]:  # fmt: skip
+    ) -> list[Item]:
         """See `Store.query`."""
         self._reading("query")
         return self._store.query(table, partition, start, stop, limit, reverse)

@@ -32,10 +32,21 @@ class Operators:
         self._clients = clients
         self._number = 0
         self._acts: list[Act] = [
-            self._merge, self._merge, self._split, self._unmerge, self._review, self._redrive, self._resolve,
-            self._start_queues, self._broadcast, self._broadcast, self._rejected, self._erase,
-            self._export, self._verify,
-        ]  # fmt: skip
+            self._merge,
+            self._merge,
+            self._split,
+            self._unmerge,
+            self._review,
+            self._redrive,
+            self._resolve,
+            self._start_queues,
+            self._broadcast,
+            self._broadcast,
+            self._rejected,
+            self._erase,
+            self._export,
+            self._verify,
+        ]
 
     def act(self, on: Engine) -> None:
         """One thing that one of them does."""

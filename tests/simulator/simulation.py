@@ -319,9 +319,13 @@ def run(seed: int, actions: int = ACTIONS, without: Sequence[str] = ()) -> Resul
     finally:
         logger.removeHandler(handler)
     return Result(
-        world.clients.counts, world.recorded, world.crashes,
-        dict(world.faults.counts), [*problems, *world.errors], world.trace.digest(),
-    )  # fmt: skip
+        world.clients.counts,
+        world.recorded,
+        world.crashes,
+        dict(world.faults.counts),
+        [*problems, *world.errors],
+        world.trace.digest(),
+    )
 
 
 def _end(world: World, processes: Sequence[Process]) -> list[str]:

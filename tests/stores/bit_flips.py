@@ -97,10 +97,17 @@ def see(store: Store, before: Seen | None = None) -> Seen:
     types = frozenset({min(each.entry.type for each in known.feed)})
     partitions = sorted({key[:2] for key in known.items})
     return Seen(
-        feed, tables, items, store.get(list(known.items)), [store.query(*each, limit=1_000) for each in partitions],
-        store.find(ids), [store.find([id]) for id in ids], store.seen(ids), store.histories(threads),
+        feed,
+        tables,
+        items,
+        store.get(list(known.items)),
+        [store.query(*each, limit=1_000) for each in partitions],
+        store.find(ids),
+        [store.find([id]) for id in ids],
+        store.seen(ids),
+        store.histories(threads),
         store.spans(threads, Span(types=types)),
-    )  # fmt: skip
+    )
 
 
 def _feed(store: Store) -> Iterator[FeedEntry]:

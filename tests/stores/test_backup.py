@@ -189,8 +189,12 @@ def test_a_store_in_use_is_not_replaced(tmp_path: Path) -> None:
         restore(tmp_path / "x.db", tmp_path / "other.db", silent)
     store.close()
     assert sorted(each.name for each in tmp_path.iterdir()) == [
-        "copy.db", "copy.db.sha256", "x.db", "x.db-mark", "x.db.lock",
-    ]  # fmt: skip
+        "copy.db",
+        "copy.db.sha256",
+        "x.db",
+        "x.db-mark",
+        "x.db.lock",
+    ]
 
 
 def test_a_link_to_a_store_stays_a_link(tmp_path: Path) -> None:

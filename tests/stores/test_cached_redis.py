@@ -88,12 +88,16 @@ def test_a_paused_redis_holds_nobody_up_for_long(store: CountingStore, redis: Re
     one, two = (
         opened(
             CachedStore(
-                store, connect, LIFETIMES, lease_seconds=LEASE, retry_seconds=60,
+                store,
+                connect,
+                LIFETIMES,
+                lease_seconds=LEASE,
+                retry_seconds=60,
                 seconds=lambda: time.monotonic() + ahead[0],
             )
         )
         for _ in range(2)
-    )  # fmt: skip
+    )
     write(one, 0)
     assert value(two) == (1, b"1")
     redis.pause()

@@ -46,9 +46,12 @@ def test_nobody_gets_two_letters_however_often_who_sends_them_is_killed(
         # Every tenth shares its key with its neighbour: one of the two is sent.
         key = f"letter {number - (number % 10 == 9)}"
         event = Event(
-            type="write", identifiers=(Identifier("user_id", f"p{number}"),), occurred_at=system_clock(),
-            key=f"{number}", properties={"key": key},
-        )  # fmt: skip
+            type="write",
+            identifiers=(Identifier("user_id", f"p{number}"),),
+            occurred_at=system_clock(),
+            key=f"{number}",
+            properties={"key": key},
+        )
         assert engine.recorder.record([event])[0].status == "accepted"
     store.close()
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}

@@ -78,11 +78,12 @@ class _Stream:
         page = names[start : start + 2]
         found = [
             {
-                "ShardId": name, **({"ParentShardId": parent} if (parent := self.shards[name]["parent"]) else {}),
+                "ShardId": name,
+                **({"ParentShardId": parent} if (parent := self.shards[name]["parent"]) else {}),
                 "SequenceNumberRange": {"EndingSequenceNumber": "9"} if self.shards[name]["closed"] else {},
             }
             for name in page
-        ]  # fmt: skip
+        ]
         more = {"LastEvaluatedShardId": page[-1]} if start + 2 < len(names) else {}
         return {"StreamDescription": {"Shards": found, **more}}
 

@@ -117,10 +117,11 @@ def test_a_foreign_table_is_refused_and_left_alone(tmp_path: Path) -> None:
     url = ministack().url(tmp_path)
     client = Client(parse(url))
     creation = {
-        "TableName": parse(url).table, "BillingMode": "PAY_PER_REQUEST",
+        "TableName": parse(url).table,
+        "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": [{"AttributeName": "user_id", "KeyType": "HASH"}],
         "AttributeDefinitions": [{"AttributeName": "user_id", "AttributeType": "S"}],
-    }  # fmt: skip
+    }
     client.call("CreateTable", creation)
     before = client.call("DescribeTable", {"TableName": parse(url).table})
     for attempt in (migrate, lambda url: DynamoStore(url, system_clock)):

@@ -47,11 +47,8 @@ def known(asked: Asked, ref: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "ref",
-    [
-        "email:a\u0300nn@nowhere.example", "email:nobody@bücher.example", "phone:07700 900000", "email:other",
-    ],
-)  # fmt: skip
+    "ref", ["email:a\u0300nn@nowhere.example", "email:nobody@bücher.example", "phone:07700 900000", "email:other"]
+)
 def test_whoever_was_unknown_stays_unknown(asked: Asked, ref: str) -> None:
     with pytest.raises(NotFound):
         asked.ask("person", id=ref)
@@ -60,11 +57,19 @@ def test_whoever_was_unknown_stays_unknown(asked: Asked, ref: str) -> None:
 @pytest.mark.parametrize(
     "ref",
     [
-        "email:ju\u0308rgen@x.example", "email:jürgen@x.example", "email:JÜRGEN@x.example", "phone:07700 900123",
-        "phone:07700900123", "phone:+44 (0)20 7946 0018", "email:no", "email:No", "email:rita@bücher.example",
-        "email:rita@xn--bcher-kva.example", "email:zoë@x.example",
+        "email:ju\u0308rgen@x.example",
+        "email:jürgen@x.example",
+        "email:JÜRGEN@x.example",
+        "phone:07700 900123",
+        "phone:07700900123",
+        "phone:+44 (0)20 7946 0018",
+        "email:no",
+        "email:No",
+        "email:rita@bücher.example",
+        "email:rita@xn--bcher-kva.example",
+        "email:zoë@x.example",
     ],
-)  # fmt: skip
+)
 def test_whoever_was_known_by_a_former_form_is_found(asked: Asked, ref: str) -> None:
     assert known(asked, ref)
 
@@ -98,11 +103,15 @@ def test_a_retry_of_what_was_recorded_is_a_duplicate_though_its_identifiers_have
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("jo\u0308rg@x.example", "complaint"), ("jörg@x.example", "complaint"), ("JÖRG@X.example", "complaint"),
-        ("ann@bücher.example", "bounce"), ("ann@xn--bcher-kva.example", "bounce"),
-        ("e\u0301ve@x.example", "complaint"), ("éve@x.example", "complaint"),  # their person was erased
+        ("jo\u0308rg@x.example", "complaint"),
+        ("jörg@x.example", "complaint"),
+        ("JÖRG@X.example", "complaint"),
+        ("ann@bücher.example", "bounce"),
+        ("ann@xn--bcher-kva.example", "bounce"),
+        ("e\u0301ve@x.example", "complaint"),
+        ("éve@x.example", "complaint"),  # their person was erased
     ],
-)  # fmt: skip
+)
 def test_a_suppressed_address_stays_suppressed_in_every_form_until_it_is_lifted(
     asked: Asked, text: str, reason: str
 ) -> None:

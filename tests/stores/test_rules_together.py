@@ -31,9 +31,12 @@ def ask(on: Engine, operation: str, **params: Any) -> Any:
 
 def applied(number: int) -> Event:
     return Event(
-        type="applied", identifiers=(Identifier("user_id", f"u{number % 4}"),), occurred_at=1_000 + number,
-        key=f"{number}", properties={"n": number},
-    )  # fmt: skip
+        type="applied",
+        identifiers=(Identifier("user_id", f"u{number % 4}"),),
+        occurred_at=1_000 + number,
+        key=f"{number}",
+        properties={"n": number},
+    )
 
 
 def activate(on: Engine, number: int) -> None:

@@ -57,9 +57,9 @@ def check_whole(opened: SqliteStore, store: Killed, about: str) -> None:
     item = opened.get([Key("t", "calls")])[0]
     positions = [page.entry.sequence for page in feed_pages(opened)]
     assert item is not None, about
-    assert (item.version, len(positions)) in {
-        (store.calls, store.events), (store.calls + 1, store.events_max)
-    }, f"{about}: {item.version, len(positions)} of {store.calls, store.events}"  # fmt: skip
+    assert (item.version, len(positions)) in {(store.calls, store.events), (store.calls + 1, store.events_max)}, (
+        f"{about}: {item.version, len(positions)} of {store.calls, store.events}"
+    )
     assert positions == list(range(1, len(positions) + 1)), about
 
 

@@ -141,9 +141,12 @@ def keeps_to_the_document(method: str, path: str) -> None:
     # `schema.parametrize` would make the cases of all operations at once.
     feedback = FeedbackSources(constants_value_source=make_constants_value_source(schema))
     build_operation_test(
-        config=schema.config, operation=schema[path][method], test_func=_keeps_to_the_document, given_kwargs={},
+        config=schema.config,
+        operation=schema[path][method],
+        test_func=_keeps_to_the_document,
+        given_kwargs={},
         feedback=feedback,
-    )()  # fmt: skip
+    )()
 
 
 @cache

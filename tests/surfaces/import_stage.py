@@ -111,6 +111,14 @@ def write_parquet(path: Path) -> Path:
 
 
 OPTIONS = [
-    "--type", "purchase_completed", "--time", "day", "--user-id", "customer", "--property", "total=dollars:number",
-    "--key", "order",
-]  # fmt: skip
+    "--type",
+    "purchase_completed",
+    "--time",
+    "day",
+    "--user-id",
+    "customer",
+    "--property",
+    "total=dollars:number",
+    "--key",
+    "order",
+]

@@ -22,19 +22,27 @@ def runtime_on(engine: Engine, **settings: Any) -> Runtime:
 
 
 def payload(
-    method: str, raw_path: str, query: str = "", headers: Mapping[str, str] = {}, body: bytes = b"",
-    domain: str = API, stage: str = "$default",
-) -> dict[str, Any]:  # fmt: skip
+    method: str,
+    raw_path: str,
+    query: str = "",
+    headers: Mapping[str, str] = {},
+    body: bytes = b"",
+    domain: str = API,
+    stage: str = "$default",
+) -> dict[str, Any]:
     """The payload 2.0 of a request whose path is encoded. An HTTP API decodes the path, a function URL does not."""
     path = raw_path if domain == FUNCTION else unquote(raw_path)
     path = path if stage == "$default" else f"/{stage}{path}"
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "tests"}
     event = {
-        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query,
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
         "headers": {"host": domain, **headers},
         "requestContext": {"domainName": domain, "stage": stage, "http": http, "requestId": "1"},
         "isBase64Encoded": bool(body),
-    }  # fmt: skip
+    }
     return {**event, "body": base64.b64encode(body).decode()} if body else event
 
 

@@ -14,7 +14,12 @@ FIELDS = {"type", "title", "status", "code", "detail", "message", "instance"}
 
 def record(engine: Engine, user: str = "1", key: str = "k", workspace: str = "default", **properties: Any) -> None:
     event = Event(
-        type="click", identifiers=(Identifier("user_id", user),), occurred_at=NOW - 1, key=key, source="shop",
-        workspace=workspace, properties=properties,
-    )  # fmt: skip
+        type="click",
+        identifiers=(Identifier("user_id", user),),
+        occurred_at=NOW - 1,
+        key=key,
+        source="shop",
+        workspace=workspace,
+        properties=properties,
+    )
     assert engine.recorder.record([event])[0].status == "accepted"

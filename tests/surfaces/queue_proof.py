@@ -77,12 +77,16 @@ def _event(draw: Random, plan: Plan, number: int) -> dict[str, Any]:
         del identifiers["user_id"]
     at = 1_760_000_000 + draw.randrange(90 * 86_400)
     return {
-        "type": draw.choice(TYPES), "identifiers": identifiers, "key": f"k{number}",
+        "type": draw.choice(TYPES),
+        "identifiers": identifiers,
+        "key": f"k{number}",
         "occurred_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)),
         "properties": {
-            "total": draw.randrange(10_000) / 100, "currency": "EUR", "product_id": f"p{draw.randrange(30)}",
+            "total": draw.randrange(10_000) / 100,
+            "currency": "EUR",
+            "product_id": f"p{draw.randrange(30)}",
         },
-    }  # fmt: skip
+    }
 
 
 class World:
@@ -140,9 +144,12 @@ class World:
     def start(self) -> None:
         """Start one more worker."""
         environment = os.environ | {
-            "AWS_ENDPOINT_URL": aws().endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "eu-west-1", "THREADLINE_EVENTS_TOPIC": self.topic,
-        }  # fmt: skip
+            "AWS_ENDPOINT_URL": aws().endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "eu-west-1",
+            "THREADLINE_EVENTS_TOPIC": self.topic,
+        }
         command = [sys.executable, "-m", "threadline", "work", "--file", self.plan.store, "--queue", self.url]
         self.workers.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
 
@@ -219,10 +226,14 @@ def prove(plan: Plan) -> dict[str, float]:
     dead = world.bodies(world.dead)
     assert set(dead) == set(plan.poison)
     return {
-        "events": len(told), "recorded": len(ids), "messages": len(sent), "poison": len(plan.poison),
-        "seconds": round(working, 1), "published_twice": len(sendings) - len(published),
+        "events": len(told),
+        "recorded": len(ids),
+        "messages": len(sent),
+        "poison": len(plan.poison),
+        "seconds": round(working, 1),
+        "published_twice": len(sendings) - len(published),
         "parked_twice": len(dead) - len(set(dead)),
-    }  # fmt: skip
+    }
 
 
 def _work(world: World, draw: Random) -> None:
@@ -273,9 +284,13 @@ def main() -> None:
 
             store = server("18").made("proof")
         plan = Plan(
-            store, events=given.events, kills=given.kills, people=given.people, seed=given.seed,
+            store,
+            events=given.events,
+            kills=given.kills,
+            people=given.people,
+            seed=given.seed,
             workers=given.workers if given.postgres else 1,
-        )  # fmt: skip
+        )
         sys.stdout.write(json.dumps(prove(plan)) + "\n")
 
 

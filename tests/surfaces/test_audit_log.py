@@ -52,23 +52,42 @@ def test_every_surface_runs_operations_in_one_place():
 def test_the_operations_that_are_no_get_and_are_not_noted():
     quiet = {each.name for each in operations() if each.method != "GET" and not each.is_audited}
     assert quiet == {
-        "decisions_evaluate", "definitions_check", "features_preview", "features_training_set", "feedback_notify",
-        "feedback_receive", "journeys_what_if", "mail_preview", "record", "rejected_resubmit", "segments_preview",
-    }  # fmt: skip
+        "decisions_evaluate",
+        "definitions_check",
+        "features_preview",
+        "features_training_set",
+        "feedback_notify",
+        "feedback_receive",
+        "journeys_what_if",
+        "mail_preview",
+        "record",
+        "rejected_resubmit",
+        "segments_preview",
+    }
 
 
 def test_a_call_over_http_is_noted_with_its_token_object_and_what_was_given(
     client: TestClient, keys: Keys, engine: Engine
 ):
-    client.post("/v1/events", json={"events": [{"type": "x", "key": "1", "identifiers": {"user_id": "42"}}]},
-                headers=keys.bearer("writer"))  # fmt: skip
+    client.post(
+        "/v1/events",
+        json={"events": [{"type": "x", "key": "1", "identifiers": {"user_id": "42"}}]},
+        headers=keys.bearer("writer"),
+    )
     answer = client.post("/v1/people/user_id:42/tags", json={"add": ["vip"]}, headers=keys.bearer("writer"))
     assert answer.status_code == 200
     [entry] = entries(engine)
     assert entry == AuditEntry(
-        at=NOW, who="writer", credential="token", surface="http", operation="people_tag", object={"id": "user_id:42"},
-        given={"add": ["vip"]}, outcome="done", id=entry.id,
-    )  # fmt: skip
+        at=NOW,
+        who="writer",
+        credential="token",
+        surface="http",
+        operation="people_tag",
+        object={"id": "user_id:42"},
+        given={"add": ["vip"]},
+        outcome="done",
+        id=entry.id,
+    )
 
 
 @pytest.mark.parametrize(

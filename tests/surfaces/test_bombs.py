@@ -122,9 +122,11 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         environment = {
-            **os.environ, "THREADLINE_WRITE_KEYS": f"web={WRITE_KEY}", "THREADLINE_TOKENS": TOKEN,
+            **os.environ,
+            "THREADLINE_WRITE_KEYS": f"web={WRITE_KEY}",
+            "THREADLINE_TOKENS": TOKEN,
             "THREADLINE_PORT": "0",
-        }  # fmt: skip
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "threadline", "serve", "--file", "bombs.db"],
             cwd=folder,
@@ -186,11 +188,12 @@ def folder(tmp_path: Path) -> Path:
         del template["topic"]
     send = {
         name: {
-            "version": 1, "conditions": {"field": "event.properties.numbers", "exists": True},
+            "version": 1,
+            "conditions": {"field": "event.properties.numbers", "exists": True},
             "actions": [{"send_notification": {"template": name}}],
         }
         for name in MAILS
-    }  # fmt: skip
+    }
     sets = {name: {"events": [f"wants_{name}"], "rules": [name]} for name in MAILS}
     for number, text in enumerate(MODELS):
         name = f"model_{number}"

@@ -223,9 +223,11 @@ def test_a_public_route_with_a_scope_takes_a_token_and_answers_for_its_workspace
 def test_a_view_is_a_table_of_sql(engine: Engine) -> None:
     ada = (Identifier("user_id", "ada"),)
     engine.recorder.record(
-        [Event(type="alarm", identifiers=ada, occurred_at=engine.clock(), key=f"{n}", properties={"text": "fire"})
-         for n in range(3)]
-    )  # fmt: skip
+        [
+            Event(type="alarm", identifiers=ada, occurred_at=engine.clock(), key=f"{n}", properties={"text": "fire"})
+            for n in range(3)
+        ]
+    )
     with opened(engine, None, "default") as reading:
         assert reading.run("SELECT alarms FROM alarms").read_all().to_pylist() == [{"alarms": 3}]
         assert "alarms" in {row["name"] for row in reading.run("SHOW TABLES").read_all().to_pylist()}
@@ -241,9 +243,14 @@ def answered(source_type: str, at: int) -> Event:
     ada = (Identifier("user_id", "ada"),)
     given = {"within": 7, "team": "red"}
     return Event(
-        type="page_answered", identifiers=ada, occurred_at=at, key=source_type, properties=given,
-        source_type=source_type, source="site",
-    )  # fmt: skip
+        type="page_answered",
+        identifiers=ada,
+        occurred_at=at,
+        key=source_type,
+        properties=given,
+        source_type=source_type,
+        source="site",
+    )
 
 
 def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_says_it(engine: Engine) -> None:

@@ -99,14 +99,19 @@ def test_commands_answer_by_the_definitions_of_the_store(tmp_path: Path, call) -
         tl.track("42", "purchase_completed", {"total": 29.33, "currency": "EUR"})
         tl.track("42", "tool_used")
         asked: dict[str, tuple[Any, ...]] = {
-            "features list": (), "leaderboards list": (), "memory definitions": (), "points tables": (),
-            "segments list": (), "leaderboards top": ("spenders",), "segments members": ("everybody",),
-            "segments leaving": ("everybody",), "segments why": ("user_id:42", "everybody"),
-            "leaderboards standing": ("user_id:42", "points"), "features of": ("user_id:42",),
-            **dict.fromkeys(
-                ("interests of", "memory of", "points of", "segments of", "streaks of"), ("user_id:42",)
-            ),
-        }  # fmt: skip
+            "features list": (),
+            "leaderboards list": (),
+            "memory definitions": (),
+            "points tables": (),
+            "segments list": (),
+            "leaderboards top": ("spenders",),
+            "segments members": ("everybody",),
+            "segments leaving": ("everybody",),
+            "segments why": ("user_id:42", "everybody"),
+            "leaderboards standing": ("user_id:42", "points"),
+            "features of": ("user_id:42",),
+            **dict.fromkeys(("interests of", "memory of", "points of", "segments of", "streaks of"), ("user_id:42",)),
+        }
         answers = {name: attrgetter(name.replace(" ", "."))(tl)(*given) for name, given in asked.items()}
         expected = msgspec.to_builtins(answers)
     for name, given in asked.items():
@@ -224,10 +229,14 @@ def test_events_are_recorded_from_a_file_and_from_standard_input(name: str, tmp_
 
 @pytest.mark.parametrize(
     ("arguments", "text", "message"),
-    [([], "", "name a FILE of events"), (["-", "--events", "[]"], "[]", "name a FILE of events"),
-     (["nowhere.json"], "", "nowhere.json: No such file"), (["-"], '{"type": "a"}\n{"type"\n', "line 2"),
-     (["-"], "click", "this is not JSON")],
-)  # fmt: skip
+    [
+        ([], "", "name a FILE of events"),
+        (["-", "--events", "[]"], "[]", "name a FILE of events"),
+        (["nowhere.json"], "", "nowhere.json: No such file"),
+        (["-"], '{"type": "a"}\n{"type"\n', "line 2"),
+        (["-"], "click", "this is not JSON"),
+    ],
+)
 def test_events_that_cannot_be_read_are_a_mistake_of_usage(
     arguments: list[str], text: str, message: str, tmp_path: Path
 ) -> None:

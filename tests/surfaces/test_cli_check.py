@@ -47,8 +47,9 @@ def test_whatever_reads_definitions_names_the_same_mistakes(
     lines = call("check").out.replace(": error: ", ": ").splitlines()[:-1]
     told = call("serve", "--port", "0")
     assert (told.code, [line for line in told.err.splitlines() if str(folder) in line]) == (
-        1, [f"{'Error: ' if number == 0 else ''}{line}" for number, line in enumerate(lines)],
-    )  # fmt: skip
+        1,
+        [f"{'Error: ' if number == 0 else ''}{line}" for number, line in enumerate(lines)],
+    )
     with pytest.raises(InvalidDefinition) as raised:
         threadline.open(folder / "x.db")
     assert str(raised.value).splitlines() == lines
@@ -87,7 +88,7 @@ def test_without_a_store_a_type_is_suspicious_only_beside_one_spelled_alike(call
         (9, f"`points`: {unknown} 'invoice_payed'; did you mean 'invoice_paid'?"),
         (11, "rule 'lonely' is in no rule set here, so nothing asks it; name it under `rules` of a set"),
         (16, f"rule set 'shop': {unknown} 'Order Completed'; did you mean 'purchase_completed'?"),
-    ]  # fmt: skip
+    ]
 
 
 def test_with_a_store_every_type_that_nobody_has_sent_is_named(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -114,9 +114,7 @@ def test_an_import_shows_and_asks_as_apply_does(call: Call, shop: Path, monkeypa
     assert f"Caused by {PEOPLE} rows" in call("import", orders(shop / "third.csv", "c"), *IMPORT, "--dry-run").out
 
 
-def test_an_import_that_sends_nothing_is_not_rehearsed(
-    call: Call, shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_an_import_that_sends_nothing_is_not_rehearsed(call: Call, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (shop / "threadline.yaml").write_text(declared(existing=False))
     monkeypatch.setattr(importing, "foretell_file", None)
     assert call("import", orders(shop / "second.csv", "b"), *IMPORT).code == 0

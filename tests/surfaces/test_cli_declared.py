@@ -43,9 +43,13 @@ rules:
 NAMES = {"id": "user_id:42", "segment": "buyers", "type": "preference", "key": "shoe_size"}
 """What parameters of a path stand for, unless the path says otherwise."""
 OF_PATHS = {
-    "/v1/segments/": "buyers", "/v1/leaderboards/": "spenders", "/leaderboards/": "spenders",
-    "/v1/features/": "clicks", "/v1/rules/": "large", "/rules/": "large",
-}  # fmt: skip
+    "/v1/segments/": "buyers",
+    "/v1/leaderboards/": "spenders",
+    "/leaderboards/": "spenders",
+    "/v1/features/": "clicks",
+    "/v1/rules/": "large",
+    "/rules/": "large",
+}
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 

@@ -46,10 +46,18 @@ SECRET_SETTINGS = {
     each.name: FORMS.get(each.name, f"{SENTINEL}-of-{each.name}") for each in describe() if each.is_secret
 }
 COMMANDS_THAT_TELL = (
-    ("settings",), ("settings", "--json"), ("catalogue", "--markdown"), ("doctor",), ("catalogue",), ("verify",),
-    ("migrate",), ("backup", "/nowhere/b.db"), ("move", "x.db", "memory:"), ("person", "user_id:42"),
+    ("settings",),
+    ("settings", "--json"),
+    ("catalogue", "--markdown"),
+    ("doctor",),
+    ("catalogue",),
+    ("verify",),
+    ("migrate",),
+    ("backup", "/nowhere/b.db"),
+    ("move", "x.db", "memory:"),
+    ("person", "user_id:42"),
     ("people", "list"),
-)  # fmt: skip
+)
 
 
 def test_the_settings_that_hold_secrets_are_declared_so() -> None:
@@ -126,10 +134,14 @@ def test_what_producers_send_does_not_steer_the_terminal(  # type: ignore[no-unt
         call(*imported),
         call("person", f"user_id:{HOSTILE}"),
         *(call(group, "of", f"user_id:{HOSTILE}") for group in ("events", "features", "memory")),
-        call("rejected", "list"), call("verify"), call("people", "list"), call("events", "feed"),
+        call("rejected", "list"),
+        call("verify"),
+        call("people", "list"),
+        call("events", "feed"),
         call("person", f"user_id:{HOSTILE}x"),
-        call(*imported, "--dry-run"), call("person", f"user_id:{HOSTILE}", "--json"),
-    ]  # fmt: skip
+        call(*imported, "--dry-run"),
+        call("person", f"user_id:{HOSTILE}", "--json"),
+    ]
     assert json.loads(said[-1].out)["identifiers"][0]["value"] == HOSTILE
     for told in said:
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", told.out + told.err), told.out + told.err

@@ -94,11 +94,15 @@ class Shop:
     def environment(self) -> dict[str, str]:
         """Of a process whose clock can be set."""
         return {
-            "LD_PRELOAD": LIBRARY[0], "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "THREADLINE_TOKENS": TOKEN, "THREADLINE_WEBHOOK_HTTP": "true",
+            "LD_PRELOAD": LIBRARY[0],
+            "FAKETIME_TIMESTAMP_FILE": str(self.clock),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "THREADLINE_TOKENS": TOKEN,
+            "THREADLINE_WEBHOOK_HTTP": "true",
             "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
             "PYTHONPATH": f"{self.folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-        }  # fmt: skip
+        }
 
     def kill(self) -> None:
         assert self.server is not None
@@ -111,11 +115,15 @@ class Shop:
         who = {"user_id": random.choice("abc")}
         order = f"order {len(self.sent)}"
         events = [
-            {"type": "purchase_completed", "identifiers": who, "key": order,
-             "properties": {"total": 12.5, "currency": "EUR", "order": order}},
+            {
+                "type": "purchase_completed",
+                "identifiers": who,
+                "key": order,
+                "properties": {"total": 12.5, "currency": "EUR", "order": order},
+            },
             {"type": "page", "identifiers": who, "key": f"page {order}", "occurred_at": format_time(system_clock())},
             {"type": "tool_used", "identifiers": who, "key": f"tool {order}"},
-        ]  # fmt: skip
+        ]
         answer = self.http.post("/v1/events", json={"events": events})
         assert answer.status_code == 200, answer.text
         assert [each["status"] for each in answer.json()["receipts"]] == ["accepted"] * 3
@@ -208,9 +216,12 @@ def test_worker_three_days_ahead_that_is_killed_on_postgresql_holds_up_nothing_l
             engine = open_engine(store)
             for _ in range(10):
                 event = staging.event(
-                    "purchase_completed", {"user_id": random.choice("abc")}, order := f"order {len(shop.sent)}",
-                    system_clock(), properties={"total": 12.5, "currency": "EUR", "order": order},
-                )  # fmt: skip
+                    "purchase_completed",
+                    {"user_id": random.choice("abc")},
+                    order := f"order {len(shop.sent)}",
+                    system_clock(),
+                    properties={"total": 12.5, "currency": "EUR", "order": order},
+                )
                 assert staging.statuses(engine.recorder.record([event])) == ["accepted"]
                 shop.sent.append(order)
                 shop.wait_for_calls()

@@ -194,9 +194,12 @@ def test_a_hostile_token_is_answered_with_200_and_discloses_nothing(engine, clie
 
 def test_an_unsubscription_reaches_another_person_with_the_address_and_survives_merge_and_split(engine, client, clock):
     bob = Event(
-        type="identify", identifiers=(Identifier("user_id", "bob"),), occurred_at=NOW, key="b",
+        type="identify",
+        identifiers=(Identifier("user_id", "bob"),),
+        occurred_at=NOW,
+        key="b",
         properties={"email": ADDRESS},
-    )  # fmt: skip
+    )
     engine.recorder.record([bob])
     assert refused(engine, "news", ref="user_id:bob") == ""
     client.post(link(engine, "news"), content=URLENCODED[1], headers=FORM)

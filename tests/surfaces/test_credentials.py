@@ -182,9 +182,20 @@ def test_an_equals_sign_may_belong_to_the_secret(text: str, name: str, secret: s
 
 @pytest.mark.parametrize(
     "text",
-    ["=", "==", "admin=", "admin==", "=long-enough-but-whose", "long-enough-1,ops=short", "seven77", "admin=        ",
-     "monitoring-of-production=", "customer-support-team==", "backend="],
-)  # fmt: skip
+    [
+        "=",
+        "==",
+        "admin=",
+        "admin==",
+        "=long-enough-but-whose",
+        "long-enough-1,ops=short",
+        "seven77",
+        "admin=        ",
+        "monitoring-of-production=",
+        "customer-support-team==",
+        "backend=",
+    ],
+)
 @pytest.mark.parametrize("setting", ["tokens", "write_keys"])
 def test_a_secret_that_is_missing_or_short_is_refused_and_not_told(text: str, setting: str, clock: Clock) -> None:
     with pytest.raises(InvalidSetting, match=f"{setting}: number [12] has no secret of at least 8") as refused:

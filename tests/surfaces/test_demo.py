@@ -57,9 +57,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed(kept: Path) -> str:
     """What a run in a pipe prints; without a terminal it ends by itself."""
     ran = subprocess.run(
-        [*PROGRAM, "--port", "0", "--file", str(kept)], capture_output=True, text=True, timeout=SECONDS_MAX,
-        check=False, env=os.environ | {"THREADLINE_DEFINITIONS": "/nowhere", "COLUMNS": "120"},
-    )  # fmt: skip
+        [*PROGRAM, "--port", "0", "--file", str(kept)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+        env=os.environ | {"THREADLINE_DEFINITIONS": "/nowhere", "COLUMNS": "120"},
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout
 

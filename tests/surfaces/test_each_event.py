@@ -47,20 +47,34 @@ IN_PYTHON: dict[str, tuple[Any, str]] = {
     "NaN": ({**GOOD, "properties": {"n": float("nan")}}, "number_out_of_range"),
     "NaN of another source": ({**GOOD, "source": "crm", "context": {"n": [float("nan")]}}, "number_out_of_range"),
     "infinity in an event": (
-        Event(type="t", identifiers=(Identifier("user_id", "1"),), occurred_at=NOW, key="i", source="crm",
-              source_type="external", properties={"n": float("inf")}),
+        Event(
+            type="t",
+            identifiers=(Identifier("user_id", "1"),),
+            occurred_at=NOW,
+            key="i",
+            source="crm",
+            source_type="external",
+            properties={"n": float("inf")},
+        ),
         "number_out_of_range",
     ),
     "a value without a form": ({**GOOD, "properties": {"n": object()}}, "invalid_value"),
-}  # fmt: skip
+}
 UNREADABLE = {
     "NaN": (b'{"type": "t", "identifiers": {"user_id": "1"}, "key": "b", "properties": {"n": NaN}}', "invalid_json"),
-    "1e400": (b'{"type": "t", "identifiers": {"user_id": "1"}, "key": "b", "properties": {"n": 1e400}}',
-              "number_out_of_range"),
-    "too deep": (b'{"type": "t", "identifiers": {"user_id": "1"}, "key": "b", "properties": {"n": ' + b"[" * 200 +
-                 b"]" * 200 + b"}}", "too_deep"),
+    "1e400": (
+        b'{"type": "t", "identifiers": {"user_id": "1"}, "key": "b", "properties": {"n": 1e400}}',
+        "number_out_of_range",
+    ),
+    "too deep": (
+        b'{"type": "t", "identifiers": {"user_id": "1"}, "key": "b", "properties": {"n": '
+        + b"[" * 200
+        + b"]" * 200
+        + b"}}",
+        "too_deep",
+    ),
     "no JSON": (b'{"type": }', "invalid_json"),
-}  # fmt: skip
+}
 
 
 Outcome = tuple[str, str]

@@ -70,9 +70,15 @@ def test_whoever_may_not_have_it_gets_a_problem(
 
 def test_the_message_that_came_is_in_it_as_it_came(engine: Engine, client: TestClient, keys: Keys) -> None:
     message = {
-        "type": "track", "event": "Order Completed", "userId": "1", "messageId": "m-1", "anonymousId": "phone",
-        "timestamp": "2026-03-01T11:00:00.000Z", "properties": {"total": 29.33}, "context": {"ip": "192.0.2.1"},
-    }  # fmt: skip
+        "type": "track",
+        "event": "Order Completed",
+        "userId": "1",
+        "messageId": "m-1",
+        "anonymousId": "phone",
+        "timestamp": "2026-03-01T11:00:00.000Z",
+        "properties": {"total": 29.33},
+        "context": {"ip": "192.0.2.1"},
+    }
     basic = base64.b64encode(f"{keys.write}:".encode()).decode()
     sent = client.post("/v1/batch", json={"batch": [message]}, headers={"authorization": f"Basic {basic}"})
     assert sent.status_code == 200
@@ -118,11 +124,14 @@ def test_the_archive_of_many_large_events_is_flat_in_memory(
     for first in range(0, events, 500):
         engine.recorder.record(
             Event(
-                type="page", identifiers=(Identifier("user_id", "1"),), occurred_at=NOW - number - 1, key=f"{number}",
+                type="page",
+                identifiers=(Identifier("user_id", "1"),),
+                occurred_at=NOW - number - 1,
+                key=f"{number}",
                 properties={"text": f"{number:08d}" * (size // 8)},
             )
             for number in range(first, first + 500)
-        )  # fmt: skip
+        )
     operation = engine.catalogue.operation("people_export")
     tracemalloc.start()
     pieces = operation.run(Context(engine, "default", NOW), operation.params(id="1"))

@@ -21,9 +21,14 @@ def sent(engine: Engine) -> Engine:
     engine.public_address.use_local("http://testserver")
     properties = {"message": MESSAGE, "address": "ada@example.com", "template": "welcome"}
     event = Event(
-        type="mail_sent", identifiers=(Identifier("user_id", "ada"),), occurred_at=engine.clock() - 60_000_000,
-        key=f"{MESSAGE}/0", source="threadline.dispatch", source_type="internal", properties=properties,
-    )  # fmt: skip
+        type="mail_sent",
+        identifiers=(Identifier("user_id", "ada"),),
+        occurred_at=engine.clock() - 60_000_000,
+        key=f"{MESSAGE}/0",
+        source="threadline.dispatch",
+        source_type="internal",
+        properties=properties,
+    )
     assert engine.recorder.record([event])[0].status == "accepted"
     return engine
 

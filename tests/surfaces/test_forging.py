@@ -33,9 +33,7 @@ def bodies(type: str, key: str) -> Iterator[tuple[str, Any]]:
     given = {"points": 1_000, "rule": "mine"}
     track = {"type": "track", "userId": "ada", "event": type, "properties": given, "messageId": f"{key}/s"}
     native = {"type": type, "identifiers": {"user_id": "ada"}, "key": f"{key}/n", "properties": given}
-    cloud = {
-        "specversion": "1.0", "type": type, "source": "/forged", "id": f"{key}/c", "userid": "ada", "data": given,
-    }  # fmt: skip
+    cloud = {"specversion": "1.0", "type": type, "source": "/forged", "id": f"{key}/c", "userid": "ada", "data": given}
     yield "application/json", track
     yield "application/json", {"batch": [{**track, "messageId": f"{key}/b"}]}
     yield "application/json", native
@@ -59,9 +57,8 @@ def test_a_forged_event_counts_for_nothing_by_every_door_of_http(
                 for media, body in bodies(type, f"{path}/{name}/{type}"):
                     content = msgspec.json.encode(body)
                     client.post(
-                        path.replace("{id}", "user_id:ada"), content=content,
-                        headers={**headers, "content-type": media},
-                    )  # fmt: skip
+                        path.replace("{id}", "user_id:ada"), content=content, headers={**headers, "content-type": media}
+                    )
             if len(forged(engine)) > before:
                 doors.add((path, name))
     assert len(doors) >= DOORS_MIN, doors

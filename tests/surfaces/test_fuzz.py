@@ -148,9 +148,10 @@ LIMITS = {
     "noncharacters": (b'"\\uffff\\ufdd0"', "\uffff\ufdd0"),
     "as deep as it may be": (b"[" * (JSON_DEPTH_MAX - 2) + b"]" * (JSON_DEPTH_MAX - 2), None),
     "as long as it may be": (
-        b'"' + b"x" * (EVENT_BYTES_MAX - len(with_field("messageId", b'"0123456789"')) - 24) + b'"', None
+        b'"' + b"x" * (EVENT_BYTES_MAX - len(with_field("messageId", b'"0123456789"')) - 24) + b'"',
+        None,
     ),
-}  # fmt: skip
+}
 """What it is -> (the value as text, the value); None: whatever the text says."""
 
 
@@ -226,13 +227,28 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 SENSIBLE: dict[str, Any] = {
-    "type": "track", "event": "click", "userId": "eve", "anonymousId": "a-eve", "user_id": "eve", "groupId": "g",
-    "previousId": "p-eve", "name": "Home", "category": "c", "action": "track", "writeKey": "x",
-    "properties": {"total": 1.5, "currency": "EUR", "products": [{"price": 1}]}, "traits": {"email": "e@shop.example"},
+    "type": "track",
+    "event": "click",
+    "userId": "eve",
+    "anonymousId": "a-eve",
+    "user_id": "eve",
+    "groupId": "g",
+    "previousId": "p-eve",
+    "name": "Home",
+    "category": "c",
+    "action": "track",
+    "writeKey": "x",
+    "properties": {"total": 1.5, "currency": "EUR", "products": [{"price": 1}]},
+    "traits": {"email": "e@shop.example"},
     "context": {"traits": {"phone": "+49 30 1"}, "externalIds": [{"type": "crm", "id": "7"}], "timezone": "UTC"},
-    "integrations": {"All": True}, "timestamp": "2026-02-28T12:00:00Z", "originalTimestamp": "2026-02-28T12:00:00Z",
-    "sentAt": "2026-02-28T12:00:01Z", "receivedAt": "2026-02-28T12:00:02Z", "historical": True, "version": 2,
-}  # fmt: skip
+    "integrations": {"All": True},
+    "timestamp": "2026-02-28T12:00:00Z",
+    "originalTimestamp": "2026-02-28T12:00:00Z",
+    "sentAt": "2026-02-28T12:00:01Z",
+    "receivedAt": "2026-02-28T12:00:02Z",
+    "historical": True,
+    "version": 2,
+}
 MESSAGES = st.fixed_dictionaries(
     {"type": st.sampled_from(sorted(KINDS))},
     optional={name: st.just(value) | VALUES for name, value in SENSIBLE.items() if name != "type"},
@@ -288,8 +304,23 @@ def test_a_packed_body_that_is_cut_or_damaged_is_refused_whole(cut: float, flip:
     assert not (recorded and flip is None)
 
 
-ATTRIBUTES = ["id", "source", "specversion", "type", "subject", "time", "datacontenttype", "dataschema", "data",
-              "data_base64", "email", "userid", "personid", "historical", "x"]  # fmt: skip
+ATTRIBUTES = [
+    "id",
+    "source",
+    "specversion",
+    "type",
+    "subject",
+    "time",
+    "datacontenttype",
+    "dataschema",
+    "data",
+    "data_base64",
+    "email",
+    "userid",
+    "personid",
+    "historical",
+    "x",
+]
 
 
 @given(
@@ -344,10 +375,16 @@ def test_the_native_form_of_any_type_never_fails(name: str, value: Any, shop: Sh
 
 def test_naughty_strings_come_back_as_they_were(shop: Shop) -> None:
     messages = [
-        {"type": "track", "userId": "naughty", "event": "said", "messageId": f"naughty-{index}",
-         "properties": {"value": text, "key": {text: index}, "list": [text, [text]]}, "context": {"locale": text}}
+        {
+            "type": "track",
+            "userId": "naughty",
+            "event": "said",
+            "messageId": f"naughty-{index}",
+            "properties": {"value": text, "key": {text: index}, "list": [text, [text]]},
+            "context": {"locale": text},
+        }
         for index, text in enumerate(NAUGHTY)
-    ]  # fmt: skip
+    ]
     messages.append(
         {"type": "identify", "userId": "naughty", "traits": {f"trait {n}": t for n, t in enumerate(NAUGHTY)}}
     )
@@ -387,9 +424,16 @@ def test_naughty_strings_as_names_of_everything(text: str, shop: Shop) -> None:
 @pytest.mark.parametrize("text", NAUGHTY)
 def test_naughty_strings_in_addresses_never_fail(text: str, shop: Shop) -> None:
     part = quote(text, safe="")
-    for path in (f"/v1/people/{part}", f"/v1/people/user_id:{part}/events?cursor={part}", f"/v1/messages/{part}",
-                 f"/v1/people?identifier={part}&cursor={part}", f"/v1/rejected?cursor={part}", f"/v1/events/{part}",
-                 f"/v1/people/user_id:ada?timeline={part}", f"/v1/features/{part}/top"):  # fmt: skip
+    for path in (
+        f"/v1/people/{part}",
+        f"/v1/people/user_id:{part}/events?cursor={part}",
+        f"/v1/messages/{part}",
+        f"/v1/people?identifier={part}&cursor={part}",
+        f"/v1/rejected?cursor={part}",
+        f"/v1/events/{part}",
+        f"/v1/people/user_id:ada?timeline={part}",
+        f"/v1/features/{part}/top",
+    ):
         answer = shop.client.get(path, headers={"Authorization": f"Bearer {shop.token}"})
         assert answer.status_code < 500, (path, answer.text)
     for secret in (text, b64encode(text.encode()).decode()):

@@ -119,17 +119,20 @@ NO_REQUESTS = {
     "an address of raw bytes": (b"GET /v1/people/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "a length below nothing": (b"POST /v1/t HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}", 400),
     "a length of twenty digits": (
-        b"POST /v1/t HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n{}", 400
+        b"POST /v1/t HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+        400,
     ),
     "two lengths": (
-        b"POST /v1/t HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400
+        b"POST /v1/t HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        400,
     ),
     "a chunk of no length": (b"POST /v1/t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400),
     "a key of raw bytes": (
-        b"POST /v1/t HTTP/1.1\r\nHost: x\r\nAuthorization: Basic \xff\xfe\r\nContent-Length: 2\r\n\r\n{}", 401
+        b"POST /v1/t HTTP/1.1\r\nHost: x\r\nAuthorization: Basic \xff\xfe\r\nContent-Length: 2\r\n\r\n{}",
+        401,
     ),
     "a star": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404),
-}  # fmt: skip
+}
 """What it is -> (what is sent, the status of the answer)."""
 
 

@@ -58,16 +58,21 @@ def engine(clock: Clock, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         who = (Identifier("user_id", f"u{number}"),)
         for key, (type, properties) in enumerate(
             [
-                ("purchase_completed", {"total": 10, "currency": "EUR"}), ("tag_added", {"tag": "vip"}),
+                ("purchase_completed", {"total": 10, "currency": "EUR"}),
+                ("tag_added", {"tag": "vip"}),
                 ("identify", {"plan": "pro", "nested": {"a": [1, None, 2**60]}}),
                 ("app_action", {"topic": "Article", "scopes": [{"topic": "category", "value": "A"}]}),
                 ("interest_detected", {"topic": "shoes"}),
             ]
-        ):  # fmt: skip
+        ):
             event = Event(
-                type=type, identifiers=who, occurred_at=NOW - 100 + key, key=f"{number}/{key}", source="shop",
+                type=type,
+                identifiers=who,
+                occurred_at=NOW - 100 + key,
+                key=f"{number}/{key}",
+                source="shop",
                 properties=properties,
-            )  # fmt: skip
+            )
             assert made.recorder.record([event])[0].status == "accepted"
     clock.now += 1_000_000
     yield made
@@ -310,8 +315,9 @@ def test_a_persisted_query_is_known_by_its_hash_once_it_was_sent(client: TestCli
         return client.post(PATH, json={**named, **more}, headers=keys.bearer("read")).json()
 
     assert told()["errors"][0] == {
-        "message": "PersistedQueryNotFound", "extensions": {"code": "PERSISTED_QUERY_NOT_FOUND"}
-    }  # fmt: skip
+        "message": "PersistedQueryNotFound",
+        "extensions": {"code": "PERSISTED_QUERY_NOT_FOUND"},
+    }
     assert "not that of the query" in told(query="{ __typename }")["errors"][0]["message"]
     assert told(query=query) == told() == {"data": {"person": {"tags": ["vip"]}}}
 
@@ -406,12 +412,20 @@ def test_a_document_within_the_limits_is_answered(client: TestClient, keys: Keys
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"", 400), (b"{", 400), (b"[]", 400), (b"{}", 400), (b'{"query": 1}', 400), (b'{"query": ""}', 400),
-        (b'{"query": "{a}", "variables": []}', 400), (b'{"query": "{a}", "operationName": 1}', 400),
-        (b'{"query": "{a}", "extensions": "x"}', 400), (b'{"query": "{a}", "more": 1}', 400),
-        (b'{"query": "' + b"x" * 70_000 + b'"}', 413), (b'{"variables": ' + b"[" * 100 + b"]" * 100 + b"}", 400),
+        (b"", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b"{}", 400),
+        (b'{"query": 1}', 400),
+        (b'{"query": ""}', 400),
+        (b'{"query": "{a}", "variables": []}', 400),
+        (b'{"query": "{a}", "operationName": 1}', 400),
+        (b'{"query": "{a}", "extensions": "x"}', 400),
+        (b'{"query": "{a}", "more": 1}', 400),
+        (b'{"query": "' + b"x" * 70_000 + b'"}', 413),
+        (b'{"variables": ' + b"[" * 100 + b"]" * 100 + b"}", 400),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_request_of_graphql_is_a_problem(client: TestClient, keys: Keys, body: bytes, status: int) -> None:
     headers = {**keys.bearer("read"), "Content-Type": "application/json"}
     answer = client.post(PATH, content=body, headers=headers)

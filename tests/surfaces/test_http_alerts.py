@@ -121,11 +121,14 @@ def test_a_user_sees_and_dismisses_alerts_before_anything_is_known_of_them(
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", f"{OF_USER}?id=user_id:1", 400), ("GET", f"{OF_USER}?severity=fatal", 400),
-        ("GET", f"{OF_USER}?severity=info&severity=info", 400), ("POST", f"{OF_USER}/nothing/dismiss", 404),
-        ("POST", f"{OF_USER}/closed/dismiss", 409), ("POST", f"{OF_USER}/%2F/dismiss", 400),
+        ("GET", f"{OF_USER}?id=user_id:1", 400),
+        ("GET", f"{OF_USER}?severity=fatal", 400),
+        ("GET", f"{OF_USER}?severity=info&severity=info", 400),
+        ("POST", f"{OF_USER}/nothing/dismiss", 404),
+        ("POST", f"{OF_USER}/closed/dismiss", 409),
+        ("POST", f"{OF_USER}/%2F/dismiss", 400),
     ],
-)  # fmt: skip
+)
 def test_what_a_user_may_not_ask_is_a_problem(
     ux: TestClient, keys: Keys, clock: Clock, method: str, path: str, status: int
 ) -> None:

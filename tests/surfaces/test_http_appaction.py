@@ -28,10 +28,15 @@ def test_an_action_of_a_user_keeps_every_scope_under_its_one_id(ux: TestClient, 
     assert (answer.status_code, answer.json()) == (200, receipt)
     assert recorded.event.type == "app_action"
     assert recorded.event.properties == {
-        "topic": "Article", "application_id": "web", "action_id": "a-1",
-        "scopes": [{"topic": "category", "value": "A"}, {"topic": "article", "value": "trail"},
-                   {"topic": "tag", "value": ""}],
-    }  # fmt: skip
+        "topic": "Article",
+        "application_id": "web",
+        "action_id": "a-1",
+        "scopes": [
+            {"topic": "category", "value": "A"},
+            {"topic": "article", "value": "trail"},
+            {"topic": "tag", "value": ""},
+        ],
+    }
     assert recorded.event.occurred_at == NOW
     assert recorded.event.wire["appaction"]["ip"] == "testclient"
     ranked = ux.post(RANKING, json={"topic": "Article"}, headers=as_user(clock)).json()
@@ -51,8 +56,14 @@ def test_the_receipt_of_an_action_says_what_to_ask_for(id: str, ux: TestClient, 
 
 
 def test_fields_count_without_regard_to_case(ux: TestClient, engine: Engine, clock: Clock) -> None:
-    body = {"Topic": "Article", "ApplicationId": "web", "Scopes": [{"ScopeTopic": "category", "ScopeValue": 12}],
-            "ActionId": "a-1", "Unknown": [1], "Utm": None}  # fmt: skip
+    body = {
+        "Topic": "Article",
+        "ApplicationId": "web",
+        "Scopes": [{"ScopeTopic": "category", "ScopeValue": 12}],
+        "ActionId": "a-1",
+        "Unknown": [1],
+        "Utm": None,
+    }
     assert ux.post(USER, json=body, headers=as_user(clock)).status_code == 200
     assert events(engine, "user_id:42")[0].event.properties["scopes"] == [{"topic": "category", "value": "12"}]
 
@@ -163,9 +174,13 @@ def test_a_time_may_be_told(ux: TestClient, engine: Engine, clock: Clock) -> Non
 @pytest.mark.parametrize("path", [USER, RANKING])
 def test_a_user_needs_a_good_token(ux: TestClient, keys: Keys, clock: Clock, path: str) -> None:
     for headers in (
-        {}, {"Authorization": "Basic NDI6"}, {"Authorization": "Bearer "}, keys.bearer("admin"), keys.bearer("write"),
+        {},
+        {"Authorization": "Basic NDI6"},
+        {"Authorization": "Bearer "},
+        keys.bearer("admin"),
+        keys.bearer("write"),
         {"Authorization": f"Bearer {token({'sub': '42', 'exp': clock.now // SECOND})}"},
-    ):  # fmt: skip
+    ):
         answer = ux.post(path, json=ACTION, headers=headers)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")

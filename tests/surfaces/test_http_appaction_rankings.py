@@ -42,8 +42,12 @@ def test_a_question_may_name_scope_and_application(ux: TestClient, clock: Clock)
     assert ask(scopeTopic="category", limit=1) == ask(scopeTopic="category", limit=1.0) == ["B"]
     assert ask(scopeTopic="nothing") == []
     assert ask(scopeTopic="category", includeWeights=True)[0] == {
-        "scopeTopic": "category", "value": "B", "weight": 2.0, "current": 2, "previous": 0,
-    }  # fmt: skip
+        "scopeTopic": "category",
+        "value": "B",
+        "weight": 2.0,
+        "current": 2,
+        "previous": 0,
+    }
 
 
 def test_the_published_table_over_http(ux: TestClient, clock: Clock, keys: Keys) -> None:
@@ -72,8 +76,9 @@ def test_the_published_table_over_http(ux: TestClient, clock: Clock, keys: Keys)
         told = ux.post(RANKING, json={**question, "includeWeights": True}, headers=as_user(clock)).json()
         assert {each["value"]: f"{each['weight']:.2f}" for each in told} == {"A": weight_a, "B": weight_b}
         assert {each["value"]: (each["current"], each["previous"]) for each in told} == {
-            "A": (int(now_a), 45), "B": (int(now_b), 10),
-        }  # fmt: skip
+            "A": (int(now_a), 45),
+            "B": (int(now_b), 10),
+        }
         path = "/v1/people/user_id:42/interests"
         topic = ux.get(path, params={"topic": "Article"}, headers=keys.bearer("read")).json()["topics"][0]
         assert f"{topic['previous_weight']:.2f}" == weight

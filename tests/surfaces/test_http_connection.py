@@ -272,9 +272,15 @@ def test_headers_that_follow_the_body_are_dropped() -> None:
 
 @pytest.mark.parametrize(
     "head",
-    [b"1.0\r\n", b"1.0\r\nHost: here\r\n", b"1.1\r\nHost:\r\n", b"1.1\r\nhOST: [::1%25eth0]:8787\r\n",
-     b"1.1\r\nHost: a_b.example:80\r\n", b"1.1\r\nHost: 192.0.2.1\r\nX-Host: other\r\n"],
-)  # fmt: skip
+    [
+        b"1.0\r\n",
+        b"1.0\r\nHost: here\r\n",
+        b"1.1\r\nHost:\r\n",
+        b"1.1\r\nhOST: [::1%25eth0]:8787\r\n",
+        b"1.1\r\nHost: a_b.example:80\r\n",
+        b"1.1\r\nHost: 192.0.2.1\r\nX-Host: other\r\n",
+    ],
+)
 def test_a_host_may_be_any_and_of_1_0_none(head: bytes) -> None:
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(b"GET /x HTTP/" + head + b"Connection: close\r\n\r\n")

@@ -92,9 +92,11 @@ def test_a_metric_has_no_more_series_than_its_limit() -> None:
 def test_an_attempt_is_counted_by_what_came_of_it() -> None:
     counts = Counts()
     for outcome in (
-        Outcome(type="mail_sent"), Outcome(type="x", retry_after_seconds=0.0), Outcome(type="x", parked="gone"),
+        Outcome(type="mail_sent"),
+        Outcome(type="x", retry_after_seconds=0.0),
+        Outcome(type="x", parked="gone"),
         Outcome(type=EFFECT_UNKNOWN),
-    ):  # fmt: skip
+    ):
         counts.sent("default", "mail", outcome)
     assert [labels[2] for labels in counts.values[SENDS.name]] == ["sent", "retried", "parked", "unknown"]
 
@@ -104,14 +106,22 @@ def test_every_metric_of_the_conventions_is_exposed(shop: Shop) -> None:
         text = client.get("/metrics", headers={"Authorization": "Bearer tk-counting"}).text
     there = dict(re.findall(r"^# TYPE (\w+) (\w+)", text, re.MULTILINE))
     counters = {
-        "threadline_events_ingested_total", "threadline_projection_errors_total", "threadline_sends_total",
-        "threadline_suppressions_total", "threadline_identity_merges_total", "threadline_decisions_total",
+        "threadline_events_ingested_total",
+        "threadline_projection_errors_total",
+        "threadline_sends_total",
+        "threadline_suppressions_total",
+        "threadline_identity_merges_total",
+        "threadline_decisions_total",
         "threadline_mcp_calls_total",
-    }  # fmt: skip
+    }
     gauges = {
-        "threadline_projection_position", "threadline_projection_lag_seconds", "threadline_due_queue_depth",
-        "threadline_outbox_depth", "threadline_oldest_undelivered_seconds", "threadline_feature_staleness_seconds",
-    }  # fmt: skip
+        "threadline_projection_position",
+        "threadline_projection_lag_seconds",
+        "threadline_due_queue_depth",
+        "threadline_outbox_depth",
+        "threadline_oldest_undelivered_seconds",
+        "threadline_feature_staleness_seconds",
+    }
     assert {name for name, kind in there.items() if kind == "counter"} >= counters
     assert {name for name, kind in there.items() if kind == "gauge"} >= gauges
     assert there["threadline_append_seconds"] == "histogram"

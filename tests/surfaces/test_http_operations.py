@@ -130,10 +130,24 @@ def test_a_number_without_a_fraction_is_an_integer(client: TestClient, keys: Key
         assert answer.status_code == 400
 
 
-SEGMENT = {"type": "identify", "messageId": "s-1", "userId": "U-1", "traits": {"email": "Ada@Example.com"},
-           "timestamp": "2026-03-01T11:59:00+01:00", "custom": [1]}  # fmt: skip
-CLOUD = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.done", "subject": "user_id:1", "n": 7,
-         "time": "2026-03-01T11:59:00+01:00", "data": {"total": 1}}  # fmt: skip
+SEGMENT = {
+    "type": "identify",
+    "messageId": "s-1",
+    "userId": "U-1",
+    "traits": {"email": "Ada@Example.com"},
+    "timestamp": "2026-03-01T11:59:00+01:00",
+    "custom": [1],
+}
+CLOUD = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "/shop",
+    "type": "order.done",
+    "subject": "user_id:1",
+    "n": 7,
+    "time": "2026-03-01T11:59:00+01:00",
+    "data": {"total": 1},
+}
 
 
 @pytest.mark.parametrize(
@@ -239,9 +253,11 @@ def test_a_good_token_without_the_scope_is_answered_403_at_every_address(client:
                 content = described.get("requestBody", {}).get("content", {})
                 kind = next(iter(content), "application/json")
                 answer = client.request(
-                    method, path, headers={**keys.bearer("read"), "content-type": kind},
+                    method,
+                    path,
+                    headers={**keys.bearer("read"), "content-type": kind},
                     json=content.get(kind, {}).get("example"),
-                )  # fmt: skip
+                )
                 answers[f"{method} {path}"] = (answer.status_code, answer.json()["code"])
     assert len(answers) > 40
     assert {name: answer for name, answer in answers.items() if answer != (403, "forbidden")} == {}
@@ -347,11 +363,14 @@ CLOUD = {"specversion": "1.0", "id": "k", "source": "/shop", "type": "click", "s
     [
         ("/v1/events", {"events": [NATIVE, NATIVE, {**NATIVE, "type": "tap"}, {**NATIVE, "key": "k2"}]}, {}),
         ("/v1/batch", {"batch": [{"type": "track", "event": "click", "userId": "7", "messageId": "k"}] * 2}, {}),
-        ("/v1/cloudevents", [CLOUD, CLOUD, {**CLOUD, "id": "k2", "specversion": "9"}],
-         {"Content-Type": "application/cloudevents-batch+json"}),
+        (
+            "/v1/cloudevents",
+            [CLOUD, CLOUD, {**CLOUD, "id": "k2", "specversion": "9"}],
+            {"Content-Type": "application/cloudevents-batch+json"},
+        ),
         ("/v1/cloudevents", CLOUD, {"Content-Type": "application/cloudevents+json"}),
     ],
-)  # fmt: skip
+)
 def test_every_way_in_counts_its_events(
     path: str, body: Any, headers: dict[str, str], client: TestClient, keys: Keys
 ) -> None:
@@ -402,9 +421,17 @@ def test_the_log_names_routes_and_no_secrets(engine: Engine, keys: Keys, clock: 
 
 def test_types_of_events_are_repeated_in_a_query(client: TestClient, keys: Keys, engine: Engine) -> None:
     for key, type_ in enumerate(("Signed, sealed", "page ", "click")):
-        engine.recorder.record([Event(
-            type=type_, identifiers=(Identifier("user_id", "1"),), occurred_at=NOW - 1, key=f"{key}", source="shop",
-        )])  # fmt: skip
+        engine.recorder.record(
+            [
+                Event(
+                    type=type_,
+                    identifiers=(Identifier("user_id", "1"),),
+                    occurred_at=NOW - 1,
+                    key=f"{key}",
+                    source="shop",
+                )
+            ]
+        )
     for query, count in (("types=Signed%2C+sealed", 1), ("types=page+&types=click", 2), ("type=click", 1)):
         answer = client.get(f"/v1/people/user_id:1/events?{query}", headers=keys.bearer("read"))
         assert len(answer.json()["events"]) == count, query

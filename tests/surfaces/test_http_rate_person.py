@@ -34,9 +34,14 @@ Send = Callable[[str, str], httpx.Response]
 def limited(engine: Engine, burst: int = 3, address: str = "testclient", **more: Any) -> TestClient:
     """A server that takes so many new events of a person. Another one on the same engine is one of a later time."""
     chosen = Settings(
-        access_log=False, person_events_per_second=NOTHING_COMES_BACK, person_burst_events=burst,
-        person_limit_tokens=True, jwt_secret=SECRET, anonymous_actions_per_minute=0, **more,
-    )  # fmt: skip
+        access_log=False,
+        person_events_per_second=NOTHING_COMES_BACK,
+        person_burst_events=burst,
+        person_limit_tokens=True,
+        jwt_secret=SECRET,
+        anonymous_actions_per_minute=0,
+        **more,
+    )
     return TestClient(Application(engine, chosen), client=(address, 1), raise_server_exceptions=False)
 
 
@@ -76,9 +81,7 @@ def ways(client: TestClient, keys: Keys, clock: Clock) -> dict[str, Send]:
     return {**calls, **batches, "cloudevents": cloudevent, "native": native, "action": action}
 
 
-WAYS = (
-    "/v1/track", "/v1/t", "/t", "/v1/batch", "/v1/b", "/b", "/v1/import", "cloudevents", "native", "action",
-)  # fmt: skip
+WAYS = ("/v1/track", "/v1/t", "/t", "/v1/batch", "/v1/b", "/b", "/v1/import", "cloudevents", "native", "action")
 
 
 def track(user: str, name: str) -> dict[str, Any]:
@@ -160,8 +163,9 @@ def test_neighbours_of_who_is_over_the_limit_are_recorded(engine: Engine, keys: 
         assert refused == [(0, "b3", PERSON_RATE_LIMITED), (3, "b4", PERSON_RATE_LIMITED)]
         kept = entries(client, keys)
         assert {(each["payload"]["key"], each["code"], each["status"]) for each in kept} == {
-            ("b3", PERSON_RATE_LIMITED, "open"), ("b4", PERSON_RATE_LIMITED, "open"),
-        }  # fmt: skip
+            ("b3", PERSON_RATE_LIMITED, "open"),
+            ("b4", PERSON_RATE_LIMITED, "open"),
+        }
     assert keys_told(engine, "user_id:bot") == ["b1", "b2"]
     assert keys_told(engine, "user_id:ada") == ["a1"]
 
@@ -304,9 +308,12 @@ def test_whatever_is_told_is_recorded_or_kept_or_asked_for_again(burst: int, tol
 def test_servers_count_people_together_as_long_as_redis_is_there(engine: Engine, keys: Keys, tmp_path: Path) -> None:
     with servers.running(tmp_path) as redis, ExitStack() as stack:
         chosen = Settings(
-            access_log=False, person_events_per_second=NOTHING_COMES_BACK, person_burst_events=4, cache=redis.url,
+            access_log=False,
+            person_events_per_second=NOTHING_COMES_BACK,
+            person_burst_events=4,
+            cache=redis.url,
             cache_timeout_seconds=10,
-        )  # fmt: skip
+        )
         one, two = (
             stack.enter_context(TestClient(Application(engine, chosen, limits=open_limits(chosen)))) for _ in range(2)
         )

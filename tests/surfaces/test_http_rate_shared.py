@@ -25,9 +25,12 @@ def test_servers_count_together_as_long_as_redis_is_there(engine: Engine, keys: 
 
     with servers.running(tmp_path) as redis, ExitStack() as stack:
         settings = Settings(
-            access_log=False, source_events_per_second=0.001, source_burst_events=4, cache=redis.url,
+            access_log=False,
+            source_events_per_second=0.001,
+            source_burst_events=4,
+            cache=redis.url,
             cache_timeout_seconds=10,
-        )  # fmt: skip
+        )
         one, two = (
             stack.enter_context(TestClient(Application(engine, settings, limits=open_limits(settings))))
             for _ in range(2)

@@ -99,9 +99,14 @@ def test_whoever_holds_a_write_key_earns_nothing_for_history(
 @pytest.mark.parametrize(("credential", "points"), [("write", 0), ("writer", 5)])
 def test_nor_for_history_in_cloudevents(credential: str, points: int, client: TestClient, keys: Keys) -> None:
     event = {
-        "specversion": "1.0", "id": "1", "source": "/shop", "type": "tool_used", "subject": "1", "historical": True,
+        "specversion": "1.0",
+        "id": "1",
+        "source": "/shop",
+        "type": "tool_used",
+        "subject": "1",
+        "historical": True,
         "time": "2020-03-01T12:00:00Z",
-    }  # fmt: skip
+    }
     headers = {**keys.bearer(credential), "content-type": "application/cloudevents+json"}
     assert client.post("/v1/cloudevents", json=event, headers=headers).json()["accepted"] == 1
     told = client.get("/v1/people/user_id:1/points", headers=keys.bearer("read")).json()
@@ -297,9 +302,13 @@ def test_a_browser_may_send_from_any_page(client: TestClient, keys: Keys) -> Non
     "error", [StoreFull("the disk is full"), Unavailable("threadline at db.internal:5432", hint="x")]
 )
 def test_a_store_that_cannot_write_is_503_and_recovers(
-    error: Exception, client: TestClient, keys: Keys, engine: Engine, monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    client: TestClient,
+    keys: Keys,
+    engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     assert client.post("/v1/t", json=track("a"), headers=basic(keys.write)).status_code == 200
 
     def commit(batches: Sequence[Batch]) -> list[Refusal | None]:

@@ -86,10 +86,14 @@ def test_a_server_sends_one_trace_from_the_request_to_the_webhook(tmp_path: Path
     with Receiver() as receiver, Receiver(lambda call: (200, {}, b"")) as collector:
         (tmp_path / "threadline.yaml").write_text(RULES.format(url=receiver.url()))
         environment = {
-            "THREADLINE_TRACING": "true", "THREADLINE_WEBHOOK_HTTP": "true", "THREADLINE_WRITE_KEYS": "shop=wk-tracing",
-            "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8", "OTEL_BSP_SCHEDULE_DELAY": "50",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.port}", "OTEL_SERVICE_NAME": "shop",
-        }  # fmt: skip
+            "THREADLINE_TRACING": "true",
+            "THREADLINE_WEBHOOK_HTTP": "true",
+            "THREADLINE_WRITE_KEYS": "shop=wk-tracing",
+            "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
+            "OTEL_BSP_SCHEDULE_DELAY": "50",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.port}",
+            "OTEL_SERVICE_NAME": "shop",
+        }
         server = Process(tmp_path / "events.db", environment)
         try:
             httpx.post(f"{server.url}/v1/track", json=ADA, auth=("wk-tracing", "")).raise_for_status()

@@ -252,11 +252,14 @@ def test_large_events_use_up_a_share_sooner(engine: Engine) -> None:
         made = writer(recording)
         large = [
             Event(
-                type="click", identifiers=(Identifier("user_id", "1"),), occurred_at=NOW, key=f"k{i}",
+                type="click",
+                identifiers=(Identifier("user_id", "1"),),
+                occurred_at=NOW,
+                key=f"k{i}",
                 properties={"text": "x" * 4 * LARGE_BYTES},
             )
             for i in range(10)
-        ]  # fmt: skip
+        ]
         await made.record(engine.recorder.check(large))
         assert [len(group) for group in recording.groups] == [4, 4, 2]
         await made.close()

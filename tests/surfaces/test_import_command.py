@@ -69,9 +69,17 @@ def test_a_mapping_comes_from_a_file_and_options_change_it(tmp_path: Path) -> No
     path, declared = write_csv(tmp_path / "rows.csv", 3), tmp_path / "map.yaml"
     declared.write_text("type: page\ntime: {column: day, zone: Europe/Rome}\nuser_id: customer\nproperties: '*'\n")
     done = run(
-        str(path), "--map", str(declared), "--type", "visit", "--identifier", "loyalty=order", "--property",
-        "total=dollars:number", "--dry-run",
-    )  # fmt: skip
+        str(path),
+        "--map",
+        str(declared),
+        "--type",
+        "visit",
+        "--identifier",
+        "loyalty=order",
+        "--property",
+        "total=dollars:number",
+        "--dry-run",
+    )
     assert done.exit_code == 0, done.output
     assert '"visit"' in done.stdout
     assert '"2025-02-28T23:00:00.000000Z"' in done.stdout
@@ -130,9 +138,19 @@ def test_a_wrong_mapping_says_what_to_write(tmp_path: Path) -> None:
 
 MIXPANEL = {"event": "Bought", "properties": {"time": 1767614400, "distinct_id": "u1", "id": "i", "cart": {"total": 5}}}
 NESTED = (
-    "--type", "bought", "--time", "properties.time", "--time-format", "unix", "--user-id", "properties.distinct_id",
-    "--key", "properties.id", "--property", "total=properties.cart.total",
-)  # fmt: skip
+    "--type",
+    "bought",
+    "--time",
+    "properties.time",
+    "--time-format",
+    "unix",
+    "--user-id",
+    "properties.distinct_id",
+    "--key",
+    "properties.id",
+    "--property",
+    "total=properties.cart.total",
+)
 
 
 def write_nested(path: Path, *rows: dict[str, Any]) -> str:

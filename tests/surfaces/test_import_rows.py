@@ -53,9 +53,14 @@ def test_a_bad_row_is_kept_with_its_number_and_stops_no_other(tmp_path: Path) ->
     assert counts(summary) == (0, 2, 0, 0, 7)
     said = {problem.row: problem.code for problem in summary.problems}
     assert said == {
-        2: "invalid_time", 3: "invalid_value", 4: "no_identifier", 5: "no_identifier", 6: "invalid_value",
-        7: "invalid_value", 8: "missing_column",
-    }  # fmt: skip
+        2: "invalid_time",
+        3: "invalid_value",
+        4: "no_identifier",
+        5: "no_identifier",
+        6: "invalid_value",
+        7: "invalid_value",
+        8: "missing_column",
+    }
     entries = asked(made, "rejected_list").entries
     assert len(entries) == 7
     kept = {entry.payload["row"]: entry for entry in entries}
@@ -89,9 +94,14 @@ def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
 def test_lines_that_are_no_objects_are_bad_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     lines = [
-        json.dumps(row(1)), "{broken", "[1]", "\x00", json.dumps({"deep": 1}).replace("1", "[" * 5_000 + "]" * 5_000),
-        '{"long": "' + "x" * LINE_BYTES_MAX + '"}', json.dumps(row(2)),
-    ]  # fmt: skip
+        json.dumps(row(1)),
+        "{broken",
+        "[1]",
+        "\x00",
+        json.dumps({"deep": 1}).replace("1", "[" * 5_000 + "]" * 5_000),
+        '{"long": "' + "x" * LINE_BYTES_MAX + '"}',
+        json.dumps(row(2)),
+    ]
     path.write_text("\n".join(lines))
     made = engine()
     summary = import_file(made, plan(path))
@@ -110,17 +120,19 @@ def ordered(number: int) -> str:
         (ordered(1) + '2,ada,2025-03-02,"1\n' + ordered(3) + ordered(4), 3, {2: '2,ada,2025-03-02,"1\n'}),
         (ordered(1) + '2,"ada\n' + ordered(3) * 8_000, 2, {2: '2,"ada\n'}),
         (
-            ordered(1) + '2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n' + ordered(4), 2,
+            ordered(1) + '2,ada,2025-03-02,"1\n3,ada,2025-03-03,"x\n' + ordered(4),
+            2,
             {2: '2,ada,2025-03-02,"1\n', 3: '3,ada,2025-03-03,"x\n'},
         ),
         (ordered(1) + '2,"ada,2025-03-02,1\n' + ordered(3) + '4,"ada",2025-03-04,1\n', 3, {2: '2,"ada,2025-03-02,1\n'}),
         (
-            ordered(1) + '2,"ada\n' + "x" * (3 * LINE_BYTES_MAX) + '"\n' + ordered(3), 2,
+            ordered(1) + '2,"ada\n' + "x" * (3 * LINE_BYTES_MAX) + '"\n' + ordered(3),
+            2,
             {2: '2,"ada\n', 3: "x" * RAW_LENGTH_MAX},
         ),
     ],
     ids=["to the end", "too far", "up to another", "up to a quoted cell", "up to a line without end"],
-)  # fmt: skip
+)
 def test_a_quote_that_nothing_closes_spoils_its_own_row_only(
     torn: str, recorded: int, rejected: dict[int, str], tmp_path: Path
 ) -> None:
@@ -166,11 +178,13 @@ def test_parquet_of_data_frames_has_times_finer_than_ours(tmp_path: Path) -> Non
 
     nanoseconds = [1_700_000_000_123_456_789, 1_700_000_000_123_456_000]
     columns = {
-        "order": ["1", "2"], "customer": ["ada", "bob"], "dollars": [1, 2],
+        "order": ["1", "2"],
+        "customer": ["ada", "bob"],
+        "dollars": [1, 2],
         "day": pyarrow.array(nanoseconds, pyarrow.timestamp("ns", tz="Europe/Rome")),
         "clock": pyarrow.array([1_001, 2], pyarrow.time64("ns")),
         "took": pyarrow.array([1_001, 2], pyarrow.duration("ns")),
-    }  # fmt: skip
+    }
     path = tmp_path / "orders.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     on = engine()
@@ -187,12 +201,15 @@ def test_times_inside_lists_and_structs_are_cut_as_well(tmp_path: Path) -> None:
     instant = 1_700_000_000_123_456_789
     fine = pyarrow.timestamp("ns", tz="UTC")
     columns = {
-        "order": ["1", "2"], "customer": ["ada", "bob"], "dollars": [1, 2], "day": ["2025-01-01", "2025-01-02"],
+        "order": ["1", "2"],
+        "customer": ["ada", "bob"],
+        "dollars": [1, 2],
+        "day": ["2025-01-01", "2025-01-02"],
         "seen": pyarrow.array([[instant], None], pyarrow.list_(fine)),
         "made": pyarrow.array([{"at": [instant]}, None], pyarrow.struct([("at", pyarrow.large_list(fine))])),
         "took": pyarrow.array([[instant, 1], None], pyarrow.list_(pyarrow.duration("ns"), 2)),
         "log": pyarrow.array([[("open", instant)], None], pyarrow.map_(pyarrow.string(), fine)),
-    }  # fmt: skip
+    }
     path = tmp_path / "orders.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     first, second = ParquetFile(path).rows()
@@ -276,8 +293,10 @@ def test_what_a_json_object_lacks_is_empty_unless_it_is_needed(tmp_path: Path) -
     summary = import_file(made, plan(path))
     assert counts(summary) == (0, 2, 0, 0, 3)
     assert {each.row: each.code for each in summary.problems} == {
-        3: "missing_column", 4: "no_identifier", 5: "missing_column",
-    }  # fmt: skip
+        3: "missing_column",
+        4: "no_identifier",
+        5: "missing_column",
+    }
     kept = {entry.payload["row"]: entry.payload["cells"] for entry in asked(made, "rejected_list").entries}
     assert kept == {3: rows[2], 4: rows[3], 5: rows[4]}
     assert [getattr(each, "properties", None) for each in preview(plan(path), NOW, 2)] == [

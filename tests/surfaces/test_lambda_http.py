@@ -47,11 +47,10 @@ class _Both:
         self.function = HttpFunction(runtime_on(self.engine))
         self.servers = {
             domain: TestClient(
-                Application(self.engine, Settings(access_log=False)), f"https://{domain}",
-                raise_server_exceptions=False,
+                Application(self.engine, Settings(access_log=False)), f"https://{domain}", raise_server_exceptions=False
             )
             for domain in (API, FUNCTION)
-        }  # fmt: skip
+        }
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +62,12 @@ segments = st.text(max_size=20).filter(lambda text: text not in (".", ".."))
 
 
 @given(
-    st.sampled_from(["GET", "HEAD", "POST", "OPTIONS", "DELETE"]), st.lists(segments, max_size=3),
-    st.sampled_from(["", "as_of=2026-03-01", "limit=x", "limit=%20&a=%2B+"]), st.sampled_from([API, FUNCTION]),
+    st.sampled_from(["GET", "HEAD", "POST", "OPTIONS", "DELETE"]),
+    st.lists(segments, max_size=3),
+    st.sampled_from(["", "as_of=2026-03-01", "limit=x", "limit=%20&a=%2B+"]),
+    st.sampled_from([API, FUNCTION]),
     st.sampled_from(["$default", "live", "v1"]),
-)  # fmt: skip
+)
 @example("GET", ["v1", "people", "user_id:100%25"], "", API, "$default")
 @example("GET", ["v1", "people", "user_id:100%25"], "", FUNCTION, "$default")
 @example("GET", ["v1", "people", "user_id:é ?#"], "", API, "live")

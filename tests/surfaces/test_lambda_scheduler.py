@@ -109,9 +109,11 @@ def test_an_instant_within_a_minute_or_in_the_past_wakes_at_the_next_minute_that
     wake_ups = WakeUps(TARGET, lambda: asked)
     minute = NOW // MINUTE * MINUTE
     for at, now in (
-        (minute + MINUTE, minute), (minute + 61 * SECOND, minute), (minute - DAY, minute + 5 * SECOND),
+        (minute + MINUTE, minute),
+        (minute + 61 * SECOND, minute),
+        (minute - DAY, minute + 5 * SECOND),
         (minute + 3 * MINUTE + 1, minute + 4 * MINUTE - SECOND),
-    ):  # fmt: skip
+    ):
         wake_ups.wake_at(at, now)
     assert asked.expressions == [f"at(2027-01-15T08:0{number}:00)" for number in (1, 2, 5)]
 
@@ -156,9 +158,12 @@ class _ClientError(Exception):
 
 @pytest.mark.parametrize(
     ("code", "named"),
-    [("AccessDeniedException", "iam:PassRole"), ("ResourceNotFoundException", "schedule group 'default'"),
-     ("ThrottlingException", "ThrottlingException")],
-)  # fmt: skip
+    [
+        ("AccessDeniedException", "iam:PassRole"),
+        ("ResourceNotFoundException", "schedule group 'default'"),
+        ("ThrottlingException", "ThrottlingException"),
+    ],
+)
 def test_a_schedule_that_cannot_be_made_is_an_error_that_names_what_is_missing(code: str, named: str) -> None:
     wake_ups = WakeUps(TARGET, lambda: _Asked(_ClientError(code)))
     for _ in range(2):  # it counts as made only once it is

@@ -22,10 +22,15 @@ QUEUE = "arn:aws:sqs:eu-west-1:000000000000:lead-ingestion"
 def message(id: str, body: Any, queue: str = QUEUE) -> dict[str, Any]:
     """A record as an event source mapping has it."""
     return {
-        "messageId": id, "receiptHandle": f"r-{id}", "body": body if isinstance(body, str) else json.dumps(body),
+        "messageId": id,
+        "receiptHandle": f"r-{id}",
+        "body": body if isinstance(body, str) else json.dumps(body),
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": str(NOW // MILLISECOND)},
-        "messageAttributes": {}, "eventSource": "aws:sqs", "eventSourceARN": queue, "awsRegion": "eu-west-1",
-    }  # fmt: skip
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": queue,
+        "awsRegion": "eu-west-1",
+    }
 
 
 def bought(number: int) -> dict[str, Any]:

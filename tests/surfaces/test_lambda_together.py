@@ -35,16 +35,23 @@ class _Functions:
         arn = services["sqs"].get_queue_attributes(QueueUrl=self.queue, AttributeNames=["QueueArn"])
         topic = services["sns"].create_topic(Name="lead-events")["TopicArn"]
         services["sns"].subscribe(
-            TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"],
+            TopicArn=topic,
+            Protocol="sqs",
+            Endpoint=arn["Attributes"]["QueueArn"],
             Attributes={"RawMessageDelivery": "true"},
-        )  # fmt: skip
+        )
         services["scheduler"].create_schedule_group(Name="together")
         (folder / "definitions.yaml").write_text("feature_updates: {at: '06:00', features: [has_purchased]}\n")
         self.settings = Settings(
-            store=self.table, definitions=str(folder / "definitions.yaml"), write_keys=f"shop={KEY}",
-            access_log=False, events_topic=topic, schedule_group="together",
-            schedule_target=TARGET, schedule_role="arn:aws:iam::1:role/r",
-        )  # fmt: skip
+            store=self.table,
+            definitions=str(folder / "definitions.yaml"),
+            write_keys=f"shop={KEY}",
+            access_log=False,
+            events_topic=topic,
+            schedule_group="together",
+            schedule_target=TARGET,
+            schedule_role="arn:aws:iam::1:role/r",
+        )
         self.services = services
         self.opened: list[Runtime] = []
 
@@ -67,9 +74,11 @@ class _Functions:
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     for name, value in {
-        "AWS_ENDPOINT_URL": aws().endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_ENDPOINT_URL": aws().endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "eu-west-1",
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setenv(name, value)
     made = _Functions(tmp_path)
     yield made

@@ -189,7 +189,7 @@ def test_while_every_other_lane_is_held_every_short_read_is_answered(
 
 async def _short_reads_beside_everything(
     engine: Engine, keys: Keys, latch: Latch, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     record(engine)
     engine.accounts.create("default", "ada", "words that nobody knows", "admin")
     _, cookie = engine.accounts.sign_in("ada", "words that nobody knows")
@@ -215,9 +215,7 @@ async def _short_reads_beside_everything(
     transport = httpx.ASGITransport(application, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
         at_once = max(lane.bound.threads for lane in application.lanes.named.values()) + 2
-        flooding = [
-            asyncio.create_task(_sent(client, request, keys)) for request in floods for _ in range(at_once)
-        ]  # fmt: skip
+        flooding = [asyncio.create_task(_sent(client, request, keys)) for request in floods for _ in range(at_once)]
         threads = sum(lane.bound.threads for name, lane in application.lanes.named.items() if name != "read")
         await asyncio.to_thread(latch.wait_for, threads)
         for operation in short:
@@ -266,9 +264,13 @@ def test_a_short_read_reads_no_more_where_there_are_more_people(
 
 def _purchase(number: int) -> Event:
     return Event(
-        type="purchase_completed", identifiers=(Identifier("user_id", str(number)),), occurred_at=NOW - 1,
-        key=f"k{number}", source="shop", properties={"total": number, "currency": "EUR"},
-    )  # fmt: skip
+        type="purchase_completed",
+        identifiers=(Identifier("user_id", str(number)),),
+        occurred_at=NOW - 1,
+        key=f"k{number}",
+        source="shop",
+        properties={"total": number, "currency": "EUR"},
+    )
 
 
 class Counted:

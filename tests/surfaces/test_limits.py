@@ -177,9 +177,12 @@ class Doors:
             for each in ([value] if type(value) is str else value)
         )
         made = Event(
-            type=event.get("type", "t"), identifiers=identifiers, occurred_at=NOW, key=event.get("key", "k"),
+            type=event.get("type", "t"),
+            identifiers=identifiers,
+            occurred_at=NOW,
+            key=event.get("key", "k"),
             properties=event.get("properties", {}),
-        )  # fmt: skip
+        )
         (receipt,) = Threadline(self.engine).record([made])
         return receipt.code, receipt.message
 
@@ -190,18 +193,26 @@ class Doors:
             for each in ([value] if type(value) is str else value)
         ]
         message = {
-            "type": "track", "event": event.get("type", "t"), "userId": "1", "messageId": event.get("key", "k"),
-            "properties": event.get("properties", {}), "context": {"externalIds": external},
-        }  # fmt: skip
+            "type": "track",
+            "event": event.get("type", "t"),
+            "userId": "1",
+            "messageId": event.get("key", "k"),
+            "properties": event.get("properties", {}),
+            "context": {"externalIds": external},
+        }
         if external:
             del message["userId"]
         return self._rejected("/v1/batch", json.dumps({"batch": [message]}))
 
     def cloudevent(self, event: dict[str, Any]) -> Answer:
         message = {
-            "specversion": "1.0", "id": "1", "source": "/s", "type": event.get("type", "t"), "subject": "user_id:1",
+            "specversion": "1.0",
+            "id": "1",
+            "source": "/s",
+            "type": event.get("type", "t"),
+            "subject": "user_id:1",
             "data": event.get("properties", {}),
-        }  # fmt: skip
+        }
         return self._rejected("/v1/cloudevents", json.dumps([message]), "application/cloudevents-batch+json")
 
     def _rejected(self, path: str, body: str, content_type: str = "application/json") -> Answer:
@@ -251,22 +262,26 @@ def nested(levels: int) -> dict[str, Any]:
 ALL = ("native", "mapping", "object", "segment")
 BROKEN: dict[str, tuple[dict[str, Any], tuple[str, ...], Answer]] = {
     "type": (
-        {"type": "x" * 500}, (*ALL, "cloudevent"),
+        {"type": "x" * 500},
+        (*ALL, "cloudevent"),
         ("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters, not 500"),
     ),
     "key": (
-        {"key": "x" * 500}, ("object",),
+        {"key": "x" * 500},
+        ("object",),
         ("invalid_key", f"an idempotency key has 1 to {limits.EVENT_KEY_LENGTH_MAX} characters, not 500"),
     ),
     "identifiers": (
-        {"identifiers": {"external_id": [str(number) for number in range(17)]}}, ALL,
+        {"identifiers": {"external_id": [str(number) for number in range(17)]}},
+        ALL,
         ("too_many_identifiers", f"an event has at most {limits.IDENTIFIERS_PER_EVENT_MAX} identifiers, not 17"),
     ),
     "depth": (
-        {"properties": nested(100)}, (*ALL, "cloudevent"),
+        {"properties": nested(100)},
+        (*ALL, "cloudevent"),
         ("too_deep", f"JSON may be nested {limits.JSON_DEPTH_MAX} levels deep"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("limit", "door"), [(name, door) for name, (_, names, _) in BROKEN.items() for door in names])
@@ -302,9 +317,10 @@ def test_more_events_than_one_request_may_hold_are_refused_alike_in_every_form(d
     segment = {"batch": [{"type": "track", "event": "t", "userId": "1", "messageId": "k"}] * many}
     cloud = [{"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "subject": "user_id:1"}] * many
     for path, body, kind in (
-        ("/v1/events", events, "application/json"), ("/v1/batch", segment, "application/json"),
+        ("/v1/events", events, "application/json"),
+        ("/v1/batch", segment, "application/json"),
         ("/v1/cloudevents", cloud, "application/cloudevents-batch+json"),
-    ):  # fmt: skip
+    ):
         headers = {**doors.keys.bearer("writer"), "content-type": kind}
         answer = doors.client.post(path, content=json.dumps(body), headers=headers)
         assert (answer.status_code, answer.json()["code"], answer.json()["detail"]) == (413, "limit_exceeded", message)

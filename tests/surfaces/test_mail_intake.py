@@ -213,8 +213,10 @@ def test_mail_that_ses_received_is_read():
     message = stage.mail()
     raw = b64decode(dsn(message)).decode()
     text = {
-        "notificationType": "Received", "content": raw, "mail": {"source": "", "messageId": "x"},
+        "notificationType": "Received",
+        "content": raw,
+        "mail": {"source": "", "messageId": "x"},
         "receipt": {"recipients": ["bounce@shop.example"], "action": {"type": "SNS", "encoding": "UTF8"}},
-    }  # fmt: skip
+    }
     assert intake_of(stage).notification(json.dumps(text)) == "taken"
     assert len(stage.events("ada", "mail_bounced")) == 1

@@ -34,9 +34,13 @@ streaks: {every-day: {}}
 CATALOGUE = Catalogue.declared(Definitions([("shop.yaml", DEFINITIONS)]), rules())
 OPERATIONS = {operation.name: operation for operation in CATALOGUE.operations}
 NEW_OR_PAST = {
-    ("rules_write", "rule"), ("what_if_run", "rule"), ("interests_of", "topic"), ("interests_summary", "topic"),
-    ("feedback_receive", "sender"), ("rule_sets_write", "rules"),
-}  # fmt: skip
+    ("rules_write", "rule"),
+    ("what_if_run", "rule"),
+    ("interests_of", "topic"),
+    ("interests_summary", "topic"),
+    ("feedback_receive", "sender"),
+    ("rule_sets_write", "rules"),
+}
 """Parameters that are called by a kind and are of none: a rule's content, topics of interest, the address of a sender;
 rules that are still to be written; and a candidate, which refuses by itself."""
 

@@ -21,12 +21,18 @@ pandas = pytest.importorskip("pandas")
 pytest.importorskip("altair")
 pytest.importorskip("scipy")
 ASKED: dict[str, dict[str, Any]] = {
-    "attribution": {"event": "bought", "channel": "via"}, "cohorts": {"event": "bought", "value": "total"},
+    "attribution": {"event": "bought", "channel": "via"},
+    "cohorts": {"event": "bought", "value": "total"},
     "distribution": {"feature": "has_purchased"},
     "experiment": {"assignment": "came", "arm": "via", "metric": "bought"},
-    "funnel": {"steps": ["came", "bought"]}, "lifetime": {"event": "bought"}, "paths": {}, "retention": {},
-    "rfm": {"event": "bought"}, "sessions": {}, "trend": {},
-}  # fmt: skip
+    "funnel": {"steps": ["came", "bought"]},
+    "lifetime": {"event": "bought"},
+    "paths": {},
+    "retention": {},
+    "rfm": {"event": "bought"},
+    "sessions": {},
+    "trend": {},
+}
 
 
 @pytest.fixture(scope="module")

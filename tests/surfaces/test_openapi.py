@@ -173,9 +173,13 @@ def test_every_address_that_asks_for_something_has_an_example(described: dict[st
 
 def test_times_dates_durations_and_cursors_have_a_form(described: dict[str, Any]) -> None:
     forms = {
-        "start": "date-time", "stop": "date-time", "as_of": "date-time", "cursor": "^[!-~]*$",
-        "within": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$", "half_life": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$",
-    }  # fmt: skip
+        "start": "date-time",
+        "stop": "date-time",
+        "as_of": "date-time",
+        "cursor": "^[!-~]*$",
+        "within": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$",
+        "half_life": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$",
+    }
     found: dict[str, set[str]] = {}
     for path, _, body in _bodies(described):
         for each in body.get("parameters", ()):

@@ -45,11 +45,13 @@ def test_names_of_settings_are_never_cut_and_reasons_are_told_whole(width: int) 
 def test_a_long_property_yields_to_what_says_more(width: int) -> None:
     events = [
         {
-            "id": "0123456789", "type": "purchase_completed", "occurred_at": "2026-03-01T12:00:00.000000Z",
+            "id": "0123456789",
+            "type": "purchase_completed",
+            "occurred_at": "2026-03-01T12:00:00.000000Z",
             "properties": {"note": "x" * 500, "total": 1},
         },
         {"id": "0123456789", "type": "click", "occurred_at": "2026-03-01T12:00:00.000000Z", "properties": {}},
-    ]  # fmt: skip
+    ]
     lines = printed(events, width)
     assert sum("2026-03-01 12:00:00" in line for line in lines) == 2
     assert sum("purchase_completed" in line for line in lines) == 1

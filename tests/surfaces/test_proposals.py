@@ -18,9 +18,10 @@ from threadline.settings import Settings
 from threadline.surfaces.http.definition_files import NEW_FILE, DefinitionFiles
 
 KEYS = {
-    "THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "admin=tok-alone",
+    "THREADLINE_WRITE_KEYS": "shop=mine-alone",
+    "THREADLINE_TOKENS": "admin=tok-alone",
     "THREADLINE_ACCESS_LOG": "false",
-}  # fmt: skip
+}
 FILE = "# Ours.\nsegments:\n  big: {when: {field: features.monetary_total, greater_than: 50}}  # euros\n"
 VIP = "when: {field: tags, contains: vip}\n"
 
@@ -140,13 +141,10 @@ leaderboards:
     ("section", "name", "text"),
     [
         ("segments", "big", "{when: {field: features.monetary_total, greater_than: 50}}\n"),
-        (
-            "segments", "vip",
-            "# by hand\nwhen:\n  field: tags   # of people\n  contains: vip\n",
-        ),
+        ("segments", "vip", "# by hand\nwhen:\n  field: tags   # of people\n  contains: vip\n"),
         ("leaderboards", "best", "score: features.monetary_total\n"),
     ],
-)  # fmt: skip
+)
 def test_a_definition_in_force_is_shown_as_it_is_written(section: str, name: str, text: str) -> None:
     assert Asked(definitions=MANY).ask("definitions_show", section=section, name=name)["text"] == text
 

@@ -83,8 +83,15 @@ def test_what_names_a_source_is_folded_as_the_log_will_say_it_too(tl: Threadline
     assert [each.status for each in tl.record(told) + tl.record(told)] == ["accepted"] * 2 + ["duplicate"] * 2
     traits = {"score": Decimal("1.10"), "born": datetime(2026, 2, 1, tzinfo=UTC)}
     who = (Identifier("user_id", "42"),)
-    made = Event(type="identify", identifiers=who, occurred_at=NOW, key="i", source="crm", source_type="external",
-                 properties=traits)  # fmt: skip
+    made = Event(
+        type="identify",
+        identifiers=who,
+        occurred_at=NOW,
+        key="i",
+        source="crm",
+        source_type="external",
+        properties=traits,
+    )
     tl.record([made])
     clock.now += 1
     (found,) = tl.memory.of("user_id:42").facts

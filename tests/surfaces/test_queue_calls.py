@@ -47,9 +47,13 @@ def test_signature_of_any_call_is_the_one_that_botocore_makes(
 
 def emulated(**environment: str) -> Any:
     given = {
-        "AWS_ENDPOINT_URL": aws().endpoint, "AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1,localhost", **environment,
-    }  # fmt: skip
+        "AWS_ENDPOINT_URL": aws().endpoint,
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "NO_PROXY": "127.0.0.1,localhost",
+        **environment,
+    }
     with patch.dict("os.environ", given):
         return sqs_calls(f"{aws().endpoint}/000000000000/any")
 

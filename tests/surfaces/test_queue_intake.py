@@ -160,8 +160,12 @@ def test_pointer_leads_to_the_payload_and_missing_ones_are_poison() -> None:
     on.payloads[Pointer("b", "denied")] = Forbidden("s3:GetObject is not permitted")
     taken = on.take(there, gone, large, denied, topic(there))
     assert [(each.status, each.code) for each in taken] == [
-        ("done", ""), ("poison", "payload_missing"), ("poison", "too_large"), ("later", "forbidden"), ("done", ""),
-    ]  # fmt: skip
+        ("done", ""),
+        ("poison", "payload_missing"),
+        ("poison", "too_large"),
+        ("later", "forbidden"),
+        ("done", ""),
+    ]
     assert len(on.events) == 300
     assert failed(taken) == ["m1", "m2", "m3"]
 

@@ -201,8 +201,10 @@ def test_payloads_are_read_from_the_buckets_that_the_settings_name() -> None:
     assert len(on.keys) == 4
     assert on.left == (0, 0)
     assert sorted(each["MessageAttributes"]["ThreadlineCode"]["StringValue"] for each in on.parked) == [
-        "payload_missing", "payload_missing", "too_large",
-    ]  # fmt: skip
+        "payload_missing",
+        "payload_missing",
+        "too_large",
+    ]
     with pytest.raises(NotFound):
         payloads(Settings())(Pointer("ours", "a/1"))
 

@@ -99,8 +99,10 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
         definitions.write_text(TWO)
         taken = client.post("/v1/definitions/reload").json()
         assert {(each["change"], each["section"]) for each in taken["changes"]} == {
-            ("added", "segments"), ("removed", "rules"), ("removed", "rule_sets"),
-        }  # fmt: skip
+            ("added", "segments"),
+            ("removed", "rules"),
+            ("removed", "rule_sets"),
+        }
         assert taken["stale"] == ["segments"]
         assert visit(client) == 429, "a reload is no new allowance"
         counted = 'threadline_http_requests_total{method="POST",route="/ux/appaction",status="%d"} %d'

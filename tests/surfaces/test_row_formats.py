@@ -45,10 +45,22 @@ def people(engine: Engine) -> Engine:
 def test_every_list_of_the_api_has_rows(engine: Engine) -> None:
     listing = {name for name, each in shown(engine.catalogue.operations, "http").items() if rows_of(each.result)}
     assert listing >= {
-        "people_list", "segments_members", "segments_leaving", "segments_list", "leaderboards_top", "features_top",
-        "features_list", "features_training_set", "events_of", "events_feed", "decisions_list", "rejected_list",
-        "points_ledger", "quarantine_list", "rules_list",
-    }  # fmt: skip
+        "people_list",
+        "segments_members",
+        "segments_leaving",
+        "segments_list",
+        "leaderboards_top",
+        "features_top",
+        "features_list",
+        "features_training_set",
+        "events_of",
+        "events_feed",
+        "decisions_list",
+        "rejected_list",
+        "points_ledger",
+        "quarantine_list",
+        "rules_list",
+    }
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -104,9 +116,11 @@ def test_parquet_without_pyarrow_says_what_to_install(
 
 @pytest.mark.parametrize(
     ("path", "detail"),
-    [("/v1/people?format=xml", "'xml' is not one of json, csv, parquet"),
-     ("/v1/people/user_id:1?format=csv", "'format' is not a parameter of 'person'")],
-)  # fmt: skip
+    [
+        ("/v1/people?format=xml", "'xml' is not one of json, csv, parquet"),
+        ("/v1/people/user_id:1?format=csv", "'format' is not a parameter of 'person'"),
+    ],
+)
 def test_a_form_that_there_is_not_is_refused(
     client: TestClient, keys: Keys, people: Engine, path: str, detail: str
 ) -> None:
@@ -116,10 +130,20 @@ def test_a_form_that_there_is_not_is_refused(
 
 @pytest.mark.parametrize(
     ("accept", "form"),
-    [("", "json"), ("*/*", "json"), ("text/csv", "csv"), ("TEXT/CSV; charset=utf-8", "csv"), ("text/html, */*", "json"),
-     ("application/json, text/csv", "json"), ("application/json;q=0.5, text/csv", "csv"), ("text/csv;q=0", "json"),
-     ("application/vnd.apache.parquet;q=0.9, text/csv;q=0.8", "parquet"), ("text/csv;q=x", "csv"), (";;,,", "json")],
-)  # fmt: skip
+    [
+        ("", "json"),
+        ("*/*", "json"),
+        ("text/csv", "csv"),
+        ("TEXT/CSV; charset=utf-8", "csv"),
+        ("text/html, */*", "json"),
+        ("application/json, text/csv", "json"),
+        ("application/json;q=0.5, text/csv", "csv"),
+        ("text/csv;q=0", "json"),
+        ("application/vnd.apache.parquet;q=0.9, text/csv;q=0.8", "parquet"),
+        ("text/csv;q=x", "csv"),
+        (";;,,", "json"),
+    ],
+)
 def test_accept_chooses_the_form(accept: str, form: str) -> None:
     assert accepted(accept) == form
 

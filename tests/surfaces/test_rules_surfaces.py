@@ -71,9 +71,8 @@ def test_who_may_not_write_a_decision_model_may_not_try_one_of_their_own(engine:
 
 def threadline(folder: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [forked.threadline(), *arguments], cwd=folder, capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
+        [forked.threadline(), *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -125,9 +124,13 @@ def test_decisions_that_are_not_what_they_should_be_are_a_failure_to_scripts(fol
     with opened(folder / "threadline.db") as shop:
         (made,) = shop.decisions.list(rule="score").decisions
         forged = Event(
-            type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="forged",
-            source_type="internal", properties={**msgspec.to_builtins(made), "mode": "replay", "hash": "0" * 64},
-        )  # fmt: skip
+            type="decision_made",
+            identifiers=(Identifier("user_id", "ada"),),
+            occurred_at=1,
+            key="forged",
+            source_type="internal",
+            properties={**msgspec.to_builtins(made), "mode": "replay", "hash": "0" * 64},
+        )
         assert shop.engine.recorder.record([forged])[0].status == "accepted"
     code, told = threadline(folder, "decisions", "verify", "--json")
     assert (code, len(json.loads(told)["breaches"])) == (1, 1)

@@ -181,9 +181,12 @@ def test_who_logs_in_by_a_url_is_not_shown() -> None:
         ("postgresql://h/d?a=1&password=s3@cret&b=2", "postgresql://h/d?a=1&b=2"),
         ("postgresql://h/d?sslpassword=s3cret&PASSFILE=/s3cret&sslmode=require", "postgresql://h/d?sslmode=require"),
         ("rediss://h:1/0?password=s3cret&timeout=1", "rediss://h:1/0?timeout=1"),
-        ("dynamodb://people?region=eu&endpoint=http://localhost:1", "dynamodb://people?region=eu&endpoint=http://localhost:1"),
+        (
+            "dynamodb://people?region=eu&endpoint=http://localhost:1",
+            "dynamodb://people?region=eu&endpoint=http://localhost:1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_password_is_left_out_whatever_signs_it_has_and_wherever_it_stands(url: str, shown: str) -> None:
     assert without_secret(url) == shown
 

@@ -107,9 +107,13 @@ main()
 
 def start(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "threadline")) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [forked.python(), *program, *arguments], cwd=folder, env=environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [forked.python(), *program, *arguments],
+        cwd=folder,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def struck(folder: Path, number: int, *arguments: str) -> int:

@@ -266,12 +266,25 @@ def test_a_bad_binary_event_is_rejected_and_kept_in_the_structured_form(
 
 # What the SDK for JavaScript writes into headers as it is, and sends as data: the binding asks for other text.
 UNESCAPED: list[dict[str, Any]] = [
-    {"id": "100%FF"}, {"id": "a%0Ab"}, {"source": "/shop%20x"}, {"subject": "%C0%A0"},
-    {"dataschema": "https://shop.example/order%20x"}, {"type": "order\xe9"}, {"sequence": 7}, {"sampled": True},
-    {"off": False, "comment": "50 % off"}, {"userid": 42}, {"historical": True},
-    {"data": "hello"}, {"data": "50 %"}, {"data": 'say "x"'}, {"data": 27.5}, {"data": True}, {"data": {"a": [None]}},
+    {"id": "100%FF"},
+    {"id": "a%0Ab"},
+    {"source": "/shop%20x"},
+    {"subject": "%C0%A0"},
+    {"dataschema": "https://shop.example/order%20x"},
+    {"type": "order\xe9"},
+    {"sequence": 7},
+    {"sampled": True},
+    {"off": False, "comment": "50 % off"},
+    {"userid": 42},
+    {"historical": True},
+    {"data": "hello"},
+    {"data": "50 %"},
+    {"data": 'say "x"'},
+    {"data": 27.5},
+    {"data": True},
+    {"data": {"a": [None]}},
     {"data_base64": "gIGC/w=="},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("fields", UNESCAPED, ids=str)
@@ -338,10 +351,20 @@ def test_a_bad_event_is_answered_with_its_code_and_its_neighbours_are_taken(code
 
 @pytest.mark.parametrize(
     ("body", "content_type"),
-    [(b"", STRUCTURED), (b"[]", STRUCTURED), (b"{", STRUCTURED), (b"{}", BATCH), (b"[", BATCH), (b"[1]x", BATCH),
-     (b"[NaN]]", BATCH), (b"[NaN]x", BATCH), (b"\x01", "application/cloudevents+avro"),
-     (b"{}", "application/cloudevents+json; charset=utf-16"), (b"[" * 100_000, BATCH)],
-)  # fmt: skip
+    [
+        (b"", STRUCTURED),
+        (b"[]", STRUCTURED),
+        (b"{", STRUCTURED),
+        (b"{}", BATCH),
+        (b"[", BATCH),
+        (b"[1]x", BATCH),
+        (b"[NaN]]", BATCH),
+        (b"[NaN]x", BATCH),
+        (b"\x01", "application/cloudevents+avro"),
+        (b"{}", "application/cloudevents+json; charset=utf-16"),
+        (b"[" * 100_000, BATCH),
+    ],
+)
 def test_a_body_in_which_no_event_can_be_made_out_is_malformed(body: bytes, content_type: str) -> None:
     with pytest.raises(MalformedBody):
         send(body, content_type)

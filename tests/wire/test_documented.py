@@ -45,8 +45,11 @@ def test_the_codes_of_rejections_are_those_that_the_format_gives(page: str, trie
 
 def test_every_code_but_those_of_tables_and_native_events_stands_on_a_page() -> None:
     assert set(CODES) - codes("segment.md") - codes("cloudevents.md") == {
-        "invalid_key", "invalid_value", "missing_column", "payload_missing",
-    }  # fmt: skip
+        "invalid_key",
+        "invalid_value",
+        "missing_column",
+        "payload_missing",
+    }
 
 
 def test_the_names_of_track_calls() -> None:

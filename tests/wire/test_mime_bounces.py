@@ -63,14 +63,25 @@ def test_delay_or_full_mailbox_is_not_permanent_and_an_unknown_user_is():
 
 @pytest.mark.parametrize(
     ("code", "text", "bounce"),
-    [("5.1.1", "", "permanent"), ("5.1.10", "", "permanent"), ("5.4.4", "Host not found", "permanent"),
-     ("5.2.1", "", "permanent"),
-     ("5.0.0", "550 no such user", "permanent"), ("", "mailbox unknown", "permanent"), ("", "", "transient"),
-     ("5.0.0", "", "transient"), ("4.4.7", "expired", "transient"), ("4.2.2", "user unknown", "transient"),
-     ("5.2.2", "", "transient"), ("", "mailbox full", "transient"), ("5.7.1", "blocked", "content"),
-     ("5.3.4", "", "content"),
-     ("", "message looks like spam", "content"), ("5.1.8", "", "content")],
-)  # fmt: skip
+    [
+        ("5.1.1", "", "permanent"),
+        ("5.1.10", "", "permanent"),
+        ("5.4.4", "Host not found", "permanent"),
+        ("5.2.1", "", "permanent"),
+        ("5.0.0", "550 no such user", "permanent"),
+        ("", "mailbox unknown", "permanent"),
+        ("", "", "transient"),
+        ("5.0.0", "", "transient"),
+        ("4.4.7", "expired", "transient"),
+        ("4.2.2", "user unknown", "transient"),
+        ("5.2.2", "", "transient"),
+        ("", "mailbox full", "transient"),
+        ("5.7.1", "blocked", "content"),
+        ("5.3.4", "", "content"),
+        ("", "message looks like spam", "content"),
+        ("5.1.8", "", "content"),
+    ],
+)
 def test_failure_is_because_of_the_address_of_what_passes_or_of_the_mail(code, text, bounce):
     assert Recipient("a@b.example", "failed", code, text).bounce == bounce
 
@@ -100,14 +111,26 @@ def test_replies_and_crawlers_are_no_bounces():
         assert read_mail(b"From: ada@example.com\r\nSubject: Re: Hello\r\n\r\n" + path.read_bytes()).kind == "reply"
 
 
-HEADERS = st.sampled_from([
-    b"From: MAILER-DAEMON@x.example", b"From: Ada <ada@x.example>", b"Content-Type: multipart/report; boundary=b",
-    b"Content-Type: multipart/mixed; boundary=b", b"Content-Type: text/html; charset=\xff",
-    b"Content-Type: message/rfc822",
-    b"Content-Type: message/delivery-status", b"Content-Type: message/feedback-report", b"Return-Path: <>",
-    b"Content-Transfer-Encoding: base64", b"Subject: =?nope?b?!!!?= =?utf-8?q?=ff?=", b"To: ((((((", b"To: \"\\\"",
-    b"Auto-Submitted: auto-replied", b"References: <a@b> <", b"X-Failed-Recipients: a@b.example, \xff@",
-])  # fmt: skip
+HEADERS = st.sampled_from(
+    [
+        b"From: MAILER-DAEMON@x.example",
+        b"From: Ada <ada@x.example>",
+        b"Content-Type: multipart/report; boundary=b",
+        b"Content-Type: multipart/mixed; boundary=b",
+        b"Content-Type: text/html; charset=\xff",
+        b"Content-Type: message/rfc822",
+        b"Content-Type: message/delivery-status",
+        b"Content-Type: message/feedback-report",
+        b"Return-Path: <>",
+        b"Content-Transfer-Encoding: base64",
+        b"Subject: =?nope?b?!!!?= =?utf-8?q?=ff?=",
+        b"To: ((((((",
+        b'To: "\\"',
+        b"Auto-Submitted: auto-replied",
+        b"References: <a@b> <",
+        b"X-Failed-Recipients: a@b.example, \xff@",
+    ]
+)
 LINES = st.sampled_from([
     b"--b", b"--b--", b"", b"could not be delivered to the following recipient:", b"<a@b.example>:", b"Action: failed",
     b"Final-Recipient: rfc822; a@b.example", b"Status: 5.1.1", b"Feedback-Type: abuse", b"On 1, ada wrote:", b"> x",

@@ -74,13 +74,20 @@ def test_quote_of_a_mail_program_is_not_visible(quoted):
 @pytest.mark.parametrize(
     "header",
     [
-        "Auto-Submitted: auto-replied", "Auto-Submitted: auto-generated; type=vacation", "Precedence: bulk",
-        "Precedence: auto_reply", "X-Autoreply: yes", "X-Autorespond: x", "Return-Path: <>",
-        "Subject: Out of Office: Hello", "Subject: Automatic reply: Hello", "Subject: Abwesenheitsnotiz",
+        "Auto-Submitted: auto-replied",
+        "Auto-Submitted: auto-generated; type=vacation",
+        "Precedence: bulk",
+        "Precedence: auto_reply",
+        "X-Autoreply: yes",
+        "X-Autorespond: x",
+        "Return-Path: <>",
+        "Subject: Out of Office: Hello",
+        "Subject: Automatic reply: Hello",
+        "Subject: Abwesenheitsnotiz",
         "Subject: =?utf-8?q?R=C3=A9ponse_automatique?= : Hello",
         "Content-Type: multipart/report; report-type=disposition-notification; boundary=b",
     ],
-)  # fmt: skip
+)
 def test_automatic_reply_is_no_reply(header):
     head = f"From: ada@example.com\r\nIn-Reply-To: <1@shop.example>\r\n{header}\r\n\r\n"
     body = "--b\r\nContent-Type: message/disposition-notification\r\n\r\nDisposition: x\r\n--b--\r\n"
@@ -134,10 +141,16 @@ Hello
 
 @pytest.mark.parametrize(
     ("type", "kind"),
-    [("abuse", "complaint"), ("fraud", "complaint"), ("virus", "complaint"), ("other", "complaint"),
-     ("Abuse", "complaint"),
-     ("not-spam", "other"), ("auth-failure", "other")],
-)  # fmt: skip
+    [
+        ("abuse", "complaint"),
+        ("fraud", "complaint"),
+        ("virus", "complaint"),
+        ("other", "complaint"),
+        ("Abuse", "complaint"),
+        ("not-spam", "other"),
+        ("auth-failure", "other"),
+    ],
+)
 @pytest.mark.parametrize("fields", ["Original-Rcpt-To: <ada@example.com>", "Removal-Recipient: ada@example.com", ""])
 def test_complaint_names_the_mail_and_the_recipient(type, kind, fields):
     raw = REPORT.format(sender="fbl@isp.example", type=type, fields=fields).replace("\n", "\r\n").encode()

@@ -86,9 +86,13 @@ def test_identifiers_from_everywhere_once_each() -> None:
     ]
     event = one(track(anonymousId="a1", context={"traits": traits, "externalIds": external}))
     assert event.identifiers == (
-        USER, Identifier("anonymous_id", "a1"), Identifier("email", "a@b.c"), Identifier("phone", "+44 1"),
-        Identifier("crm_id", "123"), Identifier("shop_id", "55"),
-    )  # fmt: skip
+        USER,
+        Identifier("anonymous_id", "a1"),
+        Identifier("email", "a@b.c"),
+        Identifier("phone", "+44 1"),
+        Identifier("crm_id", "123"),
+        Identifier("shop_id", "55"),
+    )
 
 
 @pytest.mark.parametrize(("given", "value"), [(507, "507"), (12.0, "12"), (1.5, "1.5"), (-3, "-3"), ("507", "507")])
@@ -124,9 +128,15 @@ def test_snake_case_ids_of_older_pages_are_understood() -> None:
 
 @pytest.mark.parametrize(
     ("properties", "total"),
-    [({"total": 27.5, "revenue": 25}, 27.5), ({"revenue": 25, "value": 1}, 25), ({"value": "9.90"}, "9.90"), ({}, ...),
-     ({"total": None, "revenue": 25}, None), ({"revenue": None, "value": 3}, 3)],
-)  # fmt: skip
+    [
+        ({"total": 27.5, "revenue": 25}, 27.5),
+        ({"revenue": 25, "value": 1}, 25),
+        ({"value": "9.90"}, "9.90"),
+        ({}, ...),
+        ({"total": None, "revenue": 25}, None),
+        ({"revenue": None, "value": 3}, 3),
+    ],
+)
 @pytest.mark.parametrize(
     ("name", "type_"), [("Order Completed", "purchase_completed"), ("Order Refunded", "purchase_refunded")]
 )
@@ -322,8 +332,11 @@ def test_a_key_is_made_for_a_message_that_has_none() -> None:
     results = send({"batch": [track(messageId=...), track(messageId=None), track(messageId=""), track()]}).results
     assert [result.key for result in results] == ["fresh-1", "fresh-2", "fresh-3", "m1"]
     assert [encode(result) for result in results if isinstance(result, Event)] == [
-        track(messageId=...), track(messageId=None), track(messageId=""), track(),
-    ]  # fmt: skip
+        track(messageId=...),
+        track(messageId=None),
+        track(messageId=""),
+        track(),
+    ]
 
 
 def test_what_a_batch_says_for_all_lies_under_each_message() -> None:
@@ -345,12 +358,32 @@ def test_what_a_batch_says_for_all_lies_under_each_message() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"null", b"[]", b"5", b'"batch"', b"{", b'{"batch":[}', b'{"batch":{}}', b'{"batch":null}', b'{"x":1}',
-     b'{"batch":[]', b"\xff", b"<html>", b'{"batch":[],}', b'{"batch":[]}}', b'{"batch":["}', b'{"y":{"batch":[NaN]}}',
-     b'{"batch":[NaN,{"a":[}]]}', b'{"batch":[NaN}]',
-     b"[" * 100_000, b'{"batch":' + b"[" * 100_000, b'"' + b'\\"' * 100_000],
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"5",
+        b'"batch"',
+        b"{",
+        b'{"batch":[}',
+        b'{"batch":{}}',
+        b'{"batch":null}',
+        b'{"x":1}',
+        b'{"batch":[]',
+        b"\xff",
+        b"<html>",
+        b'{"batch":[],}',
+        b'{"batch":[]}}',
+        b'{"batch":["}',
+        b'{"y":{"batch":[NaN]}}',
+        b'{"batch":[NaN,{"a":[}]]}',
+        b'{"batch":[NaN}]',
+        b"[" * 100_000,
+        b'{"batch":' + b"[" * 100_000,
+        b'"' + b'\\"' * 100_000,
+    ],
     ids=lambda body: repr(body[:20]),
-)  # fmt: skip
+)
 def test_a_body_in_which_no_message_can_be_made_out_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedBody):
         send(body)
@@ -389,7 +422,12 @@ def test_who_decodes_may_pause_before_each_message(messages: int) -> None:
     paused: list[int] = []
     body = json.dumps({"batch": [track()] * messages}).encode()
     decoded = segment.decode(
-        body, kind=None, source="shop", workspace="acme", received_at=RECEIVED, fresh_key=str,
+        body,
+        kind=None,
+        source="shop",
+        workspace="acme",
+        received_at=RECEIVED,
+        fresh_key=str,
         pause=lambda: paused.append(1),
-    )  # fmt: skip
+    )
     assert len(paused) == len(decoded.results) == messages

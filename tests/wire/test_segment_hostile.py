@@ -108,9 +108,16 @@ def test_a_bad_single_call_is_answered_alike(code: str, case: Any) -> None:
 
 def test_the_cases_cover_every_code_of_this_format() -> None:
     others = {
-        "invalid_attribute", "invalid_data", "invalid_key", "invalid_time", "invalid_value", "missing_attribute",
-        "missing_column", "payload_missing", "unsupported_specversion",
-    }  # fmt: skip
+        "invalid_attribute",
+        "invalid_data",
+        "invalid_key",
+        "invalid_time",
+        "invalid_value",
+        "missing_attribute",
+        "missing_column",
+        "payload_missing",
+        "unsupported_specversion",
+    }
     assert set(BAD) == set(CODES) - others
 
 
@@ -148,15 +155,20 @@ def test_a_batch_over_the_limit_is_refused_whole(last: str) -> None:
 
 @pytest.mark.parametrize(
     ("envelope", "code"),
-    [({"context": []}, "wrong_type"), ({"context": "x"}, "wrong_type"), ({"integrations": 5}, "wrong_type"),
-     ({"context": {"a": "x" * EVENT_BYTES_MAX}}, "too_large")],
-)  # fmt: skip
+    [
+        ({"context": []}, "wrong_type"),
+        ({"context": "x"}, "wrong_type"),
+        ({"integrations": 5}, "wrong_type"),
+        ({"context": {"a": "x" * EVENT_BYTES_MAX}}, "too_large"),
+    ],
+)
 def test_what_is_wrong_for_all_rejects_each_and_keeps_each(envelope: Any, code: str) -> None:
     results = send({"batch": [track(messageId="m1"), track(messageId="m2")], **envelope}).results
     expected = code if code != "wrong_type" else "not_an_object"
     assert [(result.code, result.key) for result in results if isinstance(result, Rejection)] == [
-        (expected, "m1"), (expected, "m2"),
-    ]  # fmt: skip
+        (expected, "m1"),
+        (expected, "m2"),
+    ]
 
 
 @pytest.mark.parametrize("blank", [b"\x0c", b"\x0b", b"\xa0", b"\x0c, \x0b"])
@@ -189,9 +201,24 @@ anything = st.recursive(
     max_leaves=8,
 )
 FIELDS = [
-    "type", "event", "userId", "anonymousId", "messageId", "properties", "traits", "context", "timestamp", "sentAt",
-    "previousId", "groupId", "name", "integrations", "user_id", "receivedAt", "historical",
-]  # fmt: skip
+    "type",
+    "event",
+    "userId",
+    "anonymousId",
+    "messageId",
+    "properties",
+    "traits",
+    "context",
+    "timestamp",
+    "sentAt",
+    "previousId",
+    "groupId",
+    "name",
+    "integrations",
+    "user_id",
+    "receivedAt",
+    "historical",
+]
 plausible = st.sampled_from(
     ["track", "identify", "page", "group", "alias", "u1", "2026-03-01T12:00:00Z", "Order Completed"]
 )

@@ -64,9 +64,13 @@ def message_of(call: dict[str, Any]) -> dict[str, Any]:
     texts = [arg for arg in args if isinstance(arg, str)]
     objects = [arg for arg in args if isinstance(arg, dict)]
     if texts:
-        message |= {"identify": {"userId": texts[0]}, "track": {"event": texts[0]}, "page": {"name": texts[-1]},
-                    "group": {"groupId": texts[0]},
-                    "alias": {"userId": texts[0], "previousId": "a1"}}[kind]  # fmt: skip
+        message |= {
+            "identify": {"userId": texts[0]},
+            "track": {"event": texts[0]},
+            "page": {"name": texts[-1]},
+            "group": {"groupId": texts[0]},
+            "alias": {"userId": texts[0], "previousId": "a1"},
+        }[kind]
     if objects and kind != "alias":
         message["traits" if kind in ("identify", "group") else "properties"] = objects[0]
     return message

@@ -16,13 +16,17 @@ from threadline.wire.ses import read_ses
 
 AT = "2026-03-01T12:00:30.250Z"
 MAIL = {
-    "timestamp": "2026-03-01T12:00:00.000Z", "source": "Shop <news@shop.example>", "messageId": "0102-abc-000000",
-    "sourceArn": "arn:aws:ses:eu-west-1:123456789012:identity/shop.example", "sendingAccountId": "123456789012",
-    "destination": ["ada@example.com"], "headersTruncated": False,
+    "timestamp": "2026-03-01T12:00:00.000Z",
+    "source": "Shop <news@shop.example>",
+    "messageId": "0102-abc-000000",
+    "sourceArn": "arn:aws:ses:eu-west-1:123456789012:identity/shop.example",
+    "sendingAccountId": "123456789012",
+    "destination": ["ada@example.com"],
+    "headersTruncated": False,
     "headers": [{"name": "Message-ID", "value": "<" + "a" * 32 + "@shop.example>"}, {"name": "From", "value": "x"}],
     "commonHeaders": {"from": ["x"], "messageId": "0102-abc-000000", "subject": "Hello"},
     "tags": {"ses:source-ip": ["192.0.2.0"], "threadline-message": ["b" * 32], "threadline-workspace": ["eu"]},
-}  # fmt: skip
+}
 ADA = {"emailAddress": "ada@example.com"}
 FAILED = {**ADA, "action": "failed", "status": "5.1.1", "diagnosticCode": "smtp; 550 5.1.1 user unknown"}
 BOUNCE = {"bounceSubType": "General", "bouncedRecipients": [FAILED], "timestamp": AT, "feedbackId": "f-1"}
@@ -101,16 +105,21 @@ def test_documented_notification_means_what_it_says(type, name):
 
 @pytest.mark.parametrize(
     ("changes", "bounce"),
-    [({"bounceType": "Permanent"}, "permanent"), ({"bounceType": "Transient"}, "transient"),
-     ({"bounceType": "Undetermined"}, "transient"), ({}, "transient"), ({"bounceType": "permanent"}, "transient"),
-     ({"bounceType": "Transient", "bounceSubType": "MailboxFull"}, "transient"),
-     ({"bounceType": "Transient", "bounceSubType": "ContentRejected"}, "content"),
-     ({"bounceType": "Transient", "bounceSubType": "MessageTooLarge"}, "content"),
-     ({"bounceType": "Permanent", "bounceSubType": "Suppressed", "bouncedRecipients": [ADA]}, "permanent"),
-     ({"bounceType": "Permanent", "bounceSubType": "OnAccountSuppressionList"}, "permanent"),
-     ({"bounceType": "Permanent", "bouncedRecipients": [{**FAILED, "status": "4.0.0"}]}, "transient"),
-     ({"bounceType": "Permanent", "bouncedRecipients": [{**FAILED, "action": "delayed"}]}, "transient")],
-)  # fmt: skip
+    [
+        ({"bounceType": "Permanent"}, "permanent"),
+        ({"bounceType": "Transient"}, "transient"),
+        ({"bounceType": "Undetermined"}, "transient"),
+        ({}, "transient"),
+        ({"bounceType": "permanent"}, "transient"),
+        ({"bounceType": "Transient", "bounceSubType": "MailboxFull"}, "transient"),
+        ({"bounceType": "Transient", "bounceSubType": "ContentRejected"}, "content"),
+        ({"bounceType": "Transient", "bounceSubType": "MessageTooLarge"}, "content"),
+        ({"bounceType": "Permanent", "bounceSubType": "Suppressed", "bouncedRecipients": [ADA]}, "permanent"),
+        ({"bounceType": "Permanent", "bounceSubType": "OnAccountSuppressionList"}, "permanent"),
+        ({"bounceType": "Permanent", "bouncedRecipients": [{**FAILED, "status": "4.0.0"}]}, "transient"),
+        ({"bounceType": "Permanent", "bouncedRecipients": [{**FAILED, "action": "delayed"}]}, "transient"),
+    ],
+)
 def test_only_what_ses_calls_permanent_is(changes, bounce):
     (found,) = read_ses(json.dumps(notification("Bounce", "bounce", {**BOUNCE, **changes})))
     assert found.details["bounce"] == bounce
@@ -136,17 +145,24 @@ def test_received_mail_is_given_as_it_came(encoding):
     content = b64encode(raw.encode()).decode() if encoding == "BASE64" else raw
     action = {"type": "SNS", "topicArn": "arn", "encoding": encoding}
     document = {
-        "notificationType": "Received", "content": content, "mail": {**MAIL, "source": "ada@example.com"},
+        "notificationType": "Received",
+        "content": content,
+        "mail": {**MAIL, "source": "ada@example.com"},
         "receipt": {"recipients": ["reply@shop.example"], "action": action},
-    }  # fmt: skip
+    }
     assert read_ses(json.dumps(document)) == [Received(raw.encode(), ("reply@shop.example",), "ada@example.com")]
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=10)
     | st.sampled_from(["Bounce", "Received", "2026-13-01", AT, "BASE64", "=", "x" * 400]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=5,
-)  # fmt: skip
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
 
 
 @given(st.sampled_from(sorted(SAID)), st.data())

@@ -116,12 +116,21 @@ def test_times_in_every_form(rule: Any, cell: Any, expected: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "cell"),
     [
-        ({}, "soon"), ({}, 1772366400), ({}, True), ({}, [1]), ({}, "0001-01-01T00:00:00+01:00"),
-        ({"format": "unix"}, "soon"), ({"format": "unix"}, "nan"), ({"format": "unix"}, float("inf")),
-        ({"format": "unix"}, "1e999"), ({"format": "unix"}, "1" * 50), ({"format": "%Y%m%d"}, "1997-01-01"),
-        ({"format": "%Y%m%d"}, "19970230"), ({"zone": "Asia/Tokyo"}, "0001-01-01"),
+        ({}, "soon"),
+        ({}, 1772366400),
+        ({}, True),
+        ({}, [1]),
+        ({}, "0001-01-01T00:00:00+01:00"),
+        ({"format": "unix"}, "soon"),
+        ({"format": "unix"}, "nan"),
+        ({"format": "unix"}, float("inf")),
+        ({"format": "unix"}, "1e999"),
+        ({"format": "unix"}, "1" * 50),
+        ({"format": "%Y%m%d"}, "1997-01-01"),
+        ({"format": "%Y%m%d"}, "19970230"),
+        ({"zone": "Asia/Tokyo"}, "0001-01-01"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_time_is_refused(rule: Any, cell: Any) -> None:
     assert code({"at": cell}, time={"column": "at", **rule}) in ("invalid_time", "invalid_value")
 
@@ -147,19 +156,33 @@ def test_a_local_time_is_the_instant_at_which_the_clocks_showed_it(local: dateti
 @pytest.mark.parametrize(
     ("rule", "cell", "value"),
     [
-        ("x", " as is ", " as is "), ("x", "", ...), ("x", "  ", ...), ("x", None, ...), ("x", float("nan"), ...),
-        ("x", 5, 5), ("x", False, False), ("x", {"a": [1, date(2026, 3, 1)]}, {"a": [1, "2026-03-01"]}),
-        ("x", Decimal("29.30"), 29.3), ("x", Decimal("7.00"), 7), ("x", Decimal("NaN"), ...),
+        ("x", " as is ", " as is "),
+        ("x", "", ...),
+        ("x", "  ", ...),
+        ("x", None, ...),
+        ("x", float("nan"), ...),
+        ("x", 5, 5),
+        ("x", False, False),
+        ("x", {"a": [1, date(2026, 3, 1)]}, {"a": [1, "2026-03-01"]}),
+        ("x", Decimal("29.30"), 29.3),
+        ("x", Decimal("7.00"), 7),
+        ("x", Decimal("NaN"), ...),
         ("x", datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01T00:00:00.000000Z"),
-        ({"column": "x", "number": True}, "11.77", 11.77), ({"column": "x", "number": True}, " -5 ", -5),
+        ({"column": "x", "number": True}, "11.77", 11.77),
+        ({"column": "x", "number": True}, " -5 ", -5),
         ({"column": "x", "number": True}, "9007199254740993", 9007199254740993),
-        ({"column": "x", "number": True}, "+.5", 0.5), ({"column": "x", "number": True}, "1e3", 1000.0),
-        ({"column": "x", "number": True}, 3, 3), ({"column": "x", "number": True}, "", ...),
-        ({"column": "x", "boolean": True}, "Yes", True), ({"column": "x", "boolean": True}, "0", False),
-        ({"column": "x", "json": True}, '{"a":[1]}', {"a": [1]}), ({"column": "x", "json": True}, "null", ...),
-        ({"value": "USD"}, "ignored", "USD"), ({"value": {"a": 1}}, "", {"a": 1}),
+        ({"column": "x", "number": True}, "+.5", 0.5),
+        ({"column": "x", "number": True}, "1e3", 1000.0),
+        ({"column": "x", "number": True}, 3, 3),
+        ({"column": "x", "number": True}, "", ...),
+        ({"column": "x", "boolean": True}, "Yes", True),
+        ({"column": "x", "boolean": True}, "0", False),
+        ({"column": "x", "json": True}, '{"a":[1]}', {"a": [1]}),
+        ({"column": "x", "json": True}, "null", ...),
+        ({"value": "USD"}, "ignored", "USD"),
+        ({"value": {"a": 1}}, "", {"a": 1}),
     ],
-)  # fmt: skip
+)
 def test_a_cell_becomes_a_property(rule: Any, cell: Any, value: Any) -> None:
     assert event({"x": cell}, properties={"p": rule}).properties == ({} if value is ... else {"p": value})
 
@@ -284,10 +307,18 @@ def test_different_keys_stay_apart(cells: list[tuple[str, str]]) -> None:
 
 
 cells = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(), max_size=8), st.binary(max_size=4),
-    st.decimals(), st.dates(), st.datetimes(), st.lists(st.integers(), max_size=2),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(st.characters(), max_size=8),
+    st.binary(max_size=4),
+    st.decimals(),
+    st.dates(),
+    st.datetimes(),
+    st.lists(st.integers(), max_size=2),
     st.dictionaries(st.text(max_size=2), st.floats()),
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.sampled_from(["at", "who", "x", "k"]), cells), st.sampled_from(["plain", "number", "json"]))
@@ -308,31 +339,40 @@ def test_any_row_has_an_answer_and_the_same_each_time(row: dict[str, Any], readi
 @pytest.mark.parametrize(
     ("mapping", "says"),
     [
-        ([], "object"), ({"time": "at", "user_id": "u"}, "`type`"), ({"type": "x", "user_id": "u"}, "`time`"),
-        ({"type": "x", "time": "at"}, "whose event"), ({**SMALL, "propertys": {}}, "did you mean 'properties'"),
-        ({**SMALL, "zzz": 1}, "choose from"), ({**SMALL, "type": 5}, "`type`"),
+        ([], "object"),
+        ({"time": "at", "user_id": "u"}, "`type`"),
+        ({"type": "x", "user_id": "u"}, "`time`"),
+        ({"type": "x", "time": "at"}, "whose event"),
+        ({**SMALL, "propertys": {}}, "did you mean 'properties'"),
+        ({**SMALL, "zzz": 1}, "choose from"),
+        ({**SMALL, "type": 5}, "`type`"),
         ({**SMALL, "type": ""}, "name of an event"),
-        ({**SMALL, "type": "threadline.x"}, "Threadline's own"), ({**SMALL, "type": {"column": ""}}, "column"),
+        ({**SMALL, "type": "threadline.x"}, "Threadline's own"),
+        ({**SMALL, "type": {"column": ""}}, "column"),
         ({**SMALL, "type": {"column": "c", "names": {"a": 5}}}, "type.names.a"),
         ({**SMALL, "time": {"column": "at", "format": "iso8601"}}, "time.format"),
         ({**SMALL, "time": {"column": "at", "zone": "Berlin"}}, "IANA"),
         ({**SMALL, "time": {"column": "at", "zone": "../etc/passwd"}}, "IANA"),
-        ({**SMALL, "time": {"column": "at", "zone": 5}}, "IANA"), ({**SMALL, "time": {"format": "iso"}}, "column"),
+        ({**SMALL, "time": {"column": "at", "zone": 5}}, "IANA"),
+        ({**SMALL, "time": {"format": "iso"}}, "column"),
         ({**SMALL, "time": {"column": "at", "format": "%Y/%Q"}}, "not a time pattern"),
         ({**SMALL, "time": {"column": "at", "format": "%Y-%m-%d%"}}, "not a time pattern"),
         ({**SMALL, "time": {"column": "at", "format": "%d/%d"}}, "not a time pattern"),
         ({**SMALL, "time": {"column": "at", "formt": "iso"}}, "did you mean 'format'"),
-        ({**SMALL, "user_id": 5}, "column"), ({**SMALL, "identifiers": ["a"]}, "object"),
+        ({**SMALL, "user_id": 5}, "column"),
+        ({**SMALL, "identifiers": ["a"]}, "object"),
         ({**SMALL, "identifiers": {"a:b": "c"}}, "kind"),
-        ({**SMALL, "properties": []}, "object"), ({**SMALL, "properties": {"*": 1}}, "true or false"),
+        ({**SMALL, "properties": []}, "object"),
+        ({**SMALL, "properties": {"*": 1}}, "true or false"),
         ({**SMALL, "properties": {"p": 5}}, "properties.p"),
         ({**SMALL, "properties": {"p": {"column": "x", "number": True, "json": True}}}, "one of"),
         ({**SMALL, "properties": {"p": {"column": "x", "number": "yes"}}}, "one of"),
         ({**SMALL, "properties": {"p": {"column": "x", "value": 1}}}, "not both"),
         ({**SMALL, "properties": {"p": {"colum": "x"}}}, "did you mean 'column'"),
-        ({**SMALL, "key": 5}, "list of columns"), ({**SMALL, "key": [5]}, "column"),
+        ({**SMALL, "key": 5}, "list of columns"),
+        ({**SMALL, "key": [5]}, "column"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_mapping_is_refused_with_what_to_write(mapping: Any, says: str) -> None:
     with pytest.raises(InvalidDefinition, match=says.replace("*", r"\*")):
         parse_mapping(mapping)

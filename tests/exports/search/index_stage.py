@@ -64,9 +64,13 @@ def secret(number: int) -> str:
 def recorded(number: int, *, workspace: str = "default", text: str = "") -> Recorded:
     person = Identifier("user_id", f"u{number % 7}")
     event = Event(
-        type=f"type_{number % 3}", identifiers=(person,), occurred_at=AT + number * 777 % 5_000, key=str(number),
-        workspace=workspace, properties={"note": text or f"marker{number} word{number % 5}", "key": secret(number)},
-    )  # fmt: skip
+        type=f"type_{number % 3}",
+        identifiers=(person,),
+        occurred_at=AT + number * 777 % 5_000,
+        key=str(number),
+        workspace=workspace,
+        properties={"note": text or f"marker{number} word{number % 5}", "key": secret(number)},
+    )
     id = event_id(workspace, event.source, event.key)
     return Recorded(event, id, thread_id(workspace, person), number, AT + number)
 

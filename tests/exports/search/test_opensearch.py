@@ -44,9 +44,14 @@ class Stage(NamedTuple):
         """The index as another process has it."""
         engine = self.asked.engine
         about = Cluster(
-            self.url, self.prefix, engine.store, engine.damage, document_of, partial(erased_since, engine.store),
+            self.url,
+            self.prefix,
+            engine.store,
+            engine.damage,
+            document_of,
+            partial(erased_since, engine.store),
             engine.clock,
-        )  # fmt: skip
+        )
         leases = Leases(engine.store, engine.clock, uuid4().hex)
         return OpenSearchIndex(about, lambda handler: FeedConsumer(engine.store, engine.clock, handler, leases))
 
@@ -82,11 +87,22 @@ def events(stage: Stage, count: int = 6) -> list[str]:
 
 
 QUERIES: list[dict[str, Any]] = [
-    {}, {"text": "red"}, {"text": '"red shoes"'}, {"text": "cafe"}, {"text": "sho*"}, {"text": "applied -red"},
-    {"text": "本"}, {"text": "y"}, {"text": "neill"}, {"kind": "decision"}, {"kind": "event", "text": "red"},
-    {"rule": "risk", "status": "Rejected"}, {"rule": "risk", "status": "Approved"}, {"type": "applied", "person": "u1"},
+    {},
+    {"text": "red"},
+    {"text": '"red shoes"'},
+    {"text": "cafe"},
+    {"text": "sho*"},
+    {"text": "applied -red"},
+    {"text": "本"},
+    {"text": "y"},
+    {"text": "neill"},
+    {"kind": "decision"},
+    {"kind": "event", "text": "red"},
+    {"rule": "risk", "status": "Rejected"},
+    {"rule": "risk", "status": "Approved"},
+    {"type": "applied", "person": "u1"},
     {"text": "-shoes", "limit": 2},
-]  # fmt: skip
+]
 
 
 def test_it_finds_what_the_embedded_index_finds(stage: Stage) -> None:
@@ -182,9 +198,10 @@ def test_two_workspaces_have_indexes_of_their_own(stage: Stage) -> None:
 
 if ON_FAKE:
 
-    @pytest.mark.parametrize("failures", [
-        [("_bulk", 429)], [("_bulk", 503), ("_bulk", 599)], [("item", 429), ("item", 429)], [("sync-state", 502)] * 3,
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "failures",
+        [[("_bulk", 429)], [("_bulk", 503), ("_bulk", 599)], [("item", 429), ("item", 429)], [("sync-state", 502)] * 3],
+    )
     def test_what_fails_for_a_while_is_repeated(stage: Stage, failures: list[tuple[str, int]]) -> None:
         stage.cluster.failures += failures
         assert len(events(stage, 3)) == 3

@@ -30,8 +30,12 @@ def run(driver: Path, *arguments: str, timeout_seconds: float = 3_600) -> str:
     """What a driver prints."""
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     ended = subprocess.run(
-        [PYTHON, str(driver), *arguments], capture_output=True, text=True, timeout=timeout_seconds, check=False,
+        [PYTHON, str(driver), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
         env={**os.environ, **QUICK, "PYTHONPATH": path},
-    )  # fmt: skip
+    )
     assert ended.returncode == 0, ended.stderr[-4_000:]
     return ended.stdout

@@ -35,11 +35,22 @@ from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 
 FAR = staging.event(
-    "far \u2028", {"user_id": "ada"}, "far", EARLIEST, sent_time=LATEST,
+    "far \u2028",
+    {"user_id": "ada"},
+    "far",
+    EARLIEST,
+    sent_time=LATEST,
     properties={"a": [1, 1.0, 10**18, None, {"ü": "☃"}]},
-    marks=("clamped", "x"), historical=True, context={"timezone": "+05:00"}, wire={"channel": "w"}, schema_version="3",
-    object_id="o", object_ref="r", source="s", source_type="external",
-)  # fmt: skip
+    marks=("clamped", "x"),
+    historical=True,
+    context={"timezone": "+05:00"},
+    wire={"channel": "w"},
+    schema_version="3",
+    object_id="o",
+    object_ref="r",
+    source="s",
+    source_type="external",
+)
 
 
 @pytest.fixture

@@ -41,9 +41,7 @@ class Clock:
 
 
 def bought(key: str, user: str, total: float) -> dict[str, Any]:
-    return {
-        "type": "purchase_completed", "key": key, "identifiers": {"user_id": user}, "properties": {"total": total},
-    }  # fmt: skip
+    return {"type": "purchase_completed", "key": key, "identifiers": {"user_id": user}, "properties": {"total": total}}
 
 
 def opened(folder: Path, clock: Clock) -> Threadline:
@@ -110,9 +108,12 @@ def test_people_joined_parted_and_imported_are_who_they_were_at_each_instant(tmp
         clock.now += DAY
         buy("5", 2, identifiers={"user_id": "ada", "email": "ada@example.com"})
         buy(
-            "6", 3, identifiers={"user_id": "bob", "email": "bob@example.com"}, historical=True,
+            "6",
+            3,
+            identifiers={"user_id": "bob", "email": "bob@example.com"},
+            historical=True,
             occurred_at=format_time(STARTS_AT - DAY),
-        )  # fmt: skip
+        )
         clock.now += DAY
         whom = ["ada", "anonymous_id:a", "email:ada@example.com", "bob", "email:bob@example.com"]
         whom += [person.id for person in store.engine.reader.all_people("default")]

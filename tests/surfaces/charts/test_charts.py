@@ -38,11 +38,16 @@ def charts(draw: st.DrawFn) -> Chart:
     flows = st.builds(Flow, st.integers(0, 3), TEXTS, TEXTS, st.floats(0, 1e6))
     axes = st.builds(Axis, title=TEXTS, unit=st.sampled_from(get_args(Unit)))
     return Chart(
-        kind=kind, title=draw(TEXTS), x=draw(axes), y=draw(axes), summary=draw(TEXTS), uncertain=draw(TEXTS),
+        kind=kind,
+        title=draw(TEXTS),
+        x=draw(axes),
+        y=draw(axes),
+        summary=draw(TEXTS),
+        uncertain=draw(TEXTS),
         series=() if kind == "flow" else tuple(draw(st.lists(series, max_size=10))),
         flows=tuple(draw(st.lists(flows, max_size=8))) if kind == "flow" else (),
         reference=draw(st.none() | st.just(0.0)),
-    )  # fmt: skip
+    )
 
 
 @given(charts())
@@ -91,9 +96,17 @@ def test_ticks_are_round_and_bound_all_values(values: list[float], unit: Unit, z
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(1234, "count", "1,234"), (0.1256, "share", "12.6%"), (0.00765, "share", "0.77%"), (7_500, "seconds", "2 h 5 min"),
-     (86_400 * 3, "seconds", "3 d"), (-1.5, "number", "−1.5"), (0, "seconds", "0"), (math.nan, "count", "unknown")],
-)  # fmt: skip
+    [
+        (1234, "count", "1,234"),
+        (0.1256, "share", "12.6%"),
+        (0.00765, "share", "0.77%"),
+        (7_500, "seconds", "2 h 5 min"),
+        (86_400 * 3, "seconds", "3 d"),
+        (-1.5, "number", "−1.5"),
+        (0, "seconds", "0"),
+        (math.nan, "count", "unknown"),
+    ],
+)
 def test_values_are_written_as_people_read_them(value: float, unit: Unit, text: str) -> None:
     assert formatted(value, unit) == text
 
@@ -121,8 +134,9 @@ def _linear(colour: str) -> list[float]:
 
 
 def _contrast(one: str, other: str) -> float:
-    bright = sorted(sum(w * part for w, part in zip((0.2126, 0.7152, 0.0722), _linear(each), strict=True))
-                    for each in (one, other))  # fmt: skip
+    bright = sorted(
+        sum(w * part for w, part in zip((0.2126, 0.7152, 0.0722), _linear(each), strict=True)) for each in (one, other)
+    )
     return (bright[1] + 0.05) / (bright[0] + 0.05)
 
 
@@ -148,8 +162,10 @@ def _lab(rgb: list[float]) -> list[float]:
 
 def differences(theme: Theme) -> Iterator[tuple[float, str, int, int]]:
     for name, matrix in BLIND.items():
-        seen = [_lab([sum(a * b for a, b in zip(row, _linear(colour), strict=True)) for row in matrix])
-                for colour in theme.series]  # fmt: skip
+        seen = [
+            _lab([sum(a * b for a, b in zip(row, _linear(colour), strict=True)) for row in matrix])
+            for colour in theme.series
+        ]
         for one, other in itertools.combinations(range(8), 2):
             yield math.dist(seen[one], seen[other]), name, one + 1, other + 1
 
@@ -168,7 +184,12 @@ def test_the_style_sheet_has_every_class_that_is_drawn() -> None:
     points = tuple(Point(str(at), float(at), at - 1.0, at + 1.0, at == 3) for at in range(4))
     names: set[str] = set()
     for kind in get_args(Kind):
-        chart = Chart(kind=kind, title="t", series=(Series("a", points), Series("b", points)), reference=1.0,
-                      flows=(Flow(0, "a", "b", 1),))  # fmt: skip
+        chart = Chart(
+            kind=kind,
+            title="t",
+            series=(Series("a", points), Series("b", points)),
+            reference=1.0,
+            flows=(Flow(0, "a", "b", 1),),
+        )
         names |= {name for found in re.findall(r'class="([^"]*)"', svg(chart)) for name in found.split()}
     assert {name for name in names if f".{name}" not in style_sheet()} == set()

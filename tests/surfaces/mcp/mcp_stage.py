@@ -46,9 +46,14 @@ def fill(engine: Engine, people: int = 3) -> None:
             ]
         ):
             event = Event(
-                type=type, identifiers=names, occurred_at=NOW - 10 + key, key=f"{number}-{key}", source="shop",
-                workspace="default", properties=properties,
-            )  # fmt: skip
+                type=type,
+                identifiers=names,
+                occurred_at=NOW - 10 + key,
+                key=f"{number}-{key}",
+                source="shop",
+                workspace="default",
+                properties=properties,
+            )
             assert engine.recorder.record([event])[0].status == "accepted"
 
 
@@ -80,9 +85,10 @@ class Agent:
         sent = {**self._headers, "accept": "application/json, text/event-stream"}
         if self._is_modern:
             given["_meta"] = {
-                "io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/protocolVersion": VERSION,
+                "io.modelcontextprotocol/clientCapabilities": {},
                 "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            }  # fmt: skip
+            }
             sent |= {"mcp-protocol-version": VERSION, "mcp-method": method}
             if "name" in given or "uri" in given:
                 sent["mcp-name"] = given.get("name", given.get("uri"))

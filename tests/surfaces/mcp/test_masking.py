@@ -128,7 +128,7 @@ def test_of_free_data_no_text_is_shown_that_nothing_says_is_shown(value: Any) ->
         ({"field": "traits.city", "actual": "Turin", "expected": 3}, {"field": MASK, "actual": MASK, "expected": MASK}),
         ({"field": "traits.age_group", "actual": "old", "expected": 3}, {"field": MASK, "actual": MASK}),
     ],
-)  # fmt: skip
+)
 def test_of_properties_numbers_and_what_a_shop_sells_are_shown(properties: Any, seen: Any) -> None:
     assert shown(properties=properties) == {**properties, **seen}
 
@@ -148,7 +148,7 @@ def test_of_properties_numbers_and_what_a_shop_sells_are_shown(properties: Any, 
         ("viewed", {"plan": "pro"}, {"plan": "[masked]"}),
         ("left", {"segment": "spenders", "why": "Ada"}, {"segment": "spenders", "why": "[masked]"}),
     ],
-)  # fmt: skip
+)
 def test_a_schema_and_a_capability_say_what_of_their_type_is_personal(type: str, properties: Any, seen: Any) -> None:
     assert shown(type=type, properties=properties) == {"type": type, "properties": seen}
 
@@ -169,7 +169,7 @@ def test_a_schema_and_a_capability_say_what_of_their_type_is_personal(type: str,
         ({"by": "features.last_answer"}, "Ada", "[masked]"),
         ({"by": ""}, "form_sent", "form_sent"),
     ],
-)  # fmt: skip
+)
 def test_a_break_down_is_as_personal_as_what_it_is_by(params: dict[str, Any], value: str, seen: str) -> None:
     assert shown(params, value=value) == seen
 

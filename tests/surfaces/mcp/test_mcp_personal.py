@@ -31,9 +31,7 @@ PHONE = "4915112345678"
 """A phone number that came as a number, under a name that says so."""
 
 
-RULE = {
-    "conditions": {"field": "event.properties.answer", "equals": "x"}, "actions": [{"tag": {"tag": "asked"}}],
-}  # fmt: skip
+RULE = {"conditions": {"field": "event.properties.answer", "equals": "x"}, "actions": [{"tag": {"tag": "asked"}}]}
 FEATURES = """
 features:
   last_answer: {aggregate: last, of: answer, events: [form_sent]}
@@ -66,17 +64,29 @@ class MarkedStage(Stage):
         mark = f"{who}mark"
         street = {"street": f"{mark}-street", "lines": [f"{mark}-line", {"floor": f"{mark}-floor"}]}
         context = {
-            "ip": f"{mark}-ip", "page": {"url": f"https://shop.example/?n={mark}-url", "title": f"{mark}-title"},
-            "userAgent": f"{mark}-agent", "traits": {"nick": f"{mark}-nick"}, "campaign": {"source": "letter"},
-        }  # fmt: skip
+            "ip": f"{mark}-ip",
+            "page": {"url": f"https://shop.example/?n={mark}-url", "title": f"{mark}-title"},
+            "userAgent": f"{mark}-agent",
+            "traits": {"nick": f"{mark}-nick"},
+            "campaign": {"source": "letter"},
+        }
         event = {
-            "type": "form_sent", "key": f"{who}-form", "identifiers": {"user_id": f"{mark}-id"}, "context": context,
+            "type": "form_sent",
+            "key": f"{who}-form",
+            "identifiers": {"user_id": f"{mark}-id"},
+            "context": context,
             "properties": {
-                "first_name": f"{mark}-first", "phone": int(PHONE), "address": street,
-                "comment": f"alpha {mark}-comment", "answer": f"{mark}-answer", "arm": "a",
-                "size": "37", "plan": "pro", "total": 30,
+                "first_name": f"{mark}-first",
+                "phone": int(PHONE),
+                "address": street,
+                "comment": f"alpha {mark}-comment",
+                "answer": f"{mark}-answer",
+                "arm": "a",
+                "size": "37",
+                "plan": "pro",
+                "total": 30,
             },
-        }  # fmt: skip
+        }
         self.shop.record([event])
         action = {"action": "opened", "topic": "reading", "scope": "page", "value": f"{mark}-value"}
         self.record(who, "app_action", "act", **action)
@@ -142,29 +152,66 @@ class World:
         decision = shop.decisions.list(person="adamark-id").decisions[0]
         mails = shop.mail.history("adamark-id").mails
         ids = [
-            "adamark-id", "large", "drafted", "all", "sale", "orders", decision.decision_id, decision.event_id,
-            *(event.id for event in self.events if event.type in ("form_sent", "journey_exited", "mail_sent"))
-        ]  # fmt: skip
+            "adamark-id",
+            "large",
+            "drafted",
+            "all",
+            "sale",
+            "orders",
+            decision.decision_id,
+            decision.event_id,
+            *(event.id for event in self.events if event.type in ("form_sent", "journey_exited", "mail_sent")),
+        ]
         for listed, of in (
-            (shop.rejected.list().entries, "id"), (shop.quarantine.list().joins, "id"),
-            (shop.effects.parked().effects, "id"), (shop.effects.unknown().effects, "id"),
-            (shop.jobs.list().jobs, "id"), (shop.what_if.list().saved, "id"),
-        ):  # fmt: skip
+            (shop.rejected.list().entries, "id"),
+            (shop.quarantine.list().joins, "id"),
+            (shop.effects.parked().effects, "id"),
+            (shop.effects.unknown().effects, "id"),
+            (shop.jobs.list().jobs, "id"),
+            (shop.what_if.list().saved, "id"),
+        ):
             assert listed
             ids += [getattr(each, of) for each in listed[:2]]
         return {
-            "id": ids, "name": ["marked", "points", "welcome", "monetary_total"], "segment": ["marked"],
-            "person": ["adamark-id"], "other": ["bobmark-id", ids[-1]], "rule": ["large"], "type": ["preference"],
-            "key": ["colour", "call"], "template": ["hello"], "address": ["adamark-mail@example.com"],
-            "decision": [decision.decision_id], "message_id": ["ada-form"], "message": [each.message for each in mails],
-            "text": ["alpha"], "steps": [["form_sent", "ordered"]], "event": ["form_sent"],
+            "id": ids,
+            "name": ["marked", "points", "welcome", "monetary_total"],
+            "segment": ["marked"],
+            "person": ["adamark-id"],
+            "other": ["bobmark-id", ids[-1]],
+            "rule": ["large"],
+            "type": ["preference"],
+            "key": ["colour", "call"],
+            "template": ["hello"],
+            "address": ["adamark-mail@example.com"],
+            "decision": [decision.decision_id],
+            "message_id": ["ada-form"],
+            "message": [each.message for each in mails],
+            "text": ["alpha"],
+            "steps": [["form_sent", "ordered"]],
+            "event": ["form_sent"],
             "feature": [name for name, of in features.items() if isinstance(of.value, str)],
-            "journey": ["welcome"], "broadcast": ["all"],
-            "assignment": ["form_sent"], "by": [*self.paths, ""], "channel": self.paths, "arm": [*self.paths, "arm"],
-            "alert": ["sale"], "tag": ["vip"], "labels": [[]], "sources": [True], "timeline": [100], "limit": [100],
-            "payload": [{"type": "x"}], "reason": ["complaint"], "points": [1], "value": ["x"],
-            "outcome": ["happened"], "add": [["x"]], "title": ["t"], "version": [1], "one": ids[-1:],
-        }  # fmt: skip
+            "journey": ["welcome"],
+            "broadcast": ["all"],
+            "assignment": ["form_sent"],
+            "by": [*self.paths, ""],
+            "channel": self.paths,
+            "arm": [*self.paths, "arm"],
+            "alert": ["sale"],
+            "tag": ["vip"],
+            "labels": [[]],
+            "sources": [True],
+            "timeline": [100],
+            "limit": [100],
+            "payload": [{"type": "x"}],
+            "reason": ["complaint"],
+            "points": [1],
+            "value": ["x"],
+            "outcome": ["happened"],
+            "add": [["x"]],
+            "title": ["t"],
+            "version": [1],
+            "one": ids[-1:],
+        }
 
     def arguments(self, tool: Tool, call: Call) -> Iterator[dict[str, Any]]:
         """Ways to call an operation: with each value of what it needs, and of each break-down, one at a time."""
@@ -284,11 +331,12 @@ def test_what_is_granted_shows_the_marks_that_are_masked_else(world: World) -> N
     answers = [
         world.calls.call(name, given, granted)
         for name, given in (
-            ("find_person", {}), ("tell_about_person", {"id": "adamark-id"}),
+            ("find_person", {}),
+            ("tell_about_person", {"id": "adamark-id"}),
             ("timeline", {"id": "adamark-id", "limit": 100}),
             ("ask_analytics", {"question": "trend", "event": "form_sent", "by": "properties.address.street"}),
         )
-    ]  # fmt: skip
+    ]
     assert [len(leaked(answer)) > 1 for answer in answers] == [True] * len(answers)
 
 

@@ -143,7 +143,12 @@ def test_both_eras_answer_a_tool_alike(reader: Agent, legacy: Agent) -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"{", -32700), (b"\xff", -32700), (b"[" * 100_000, -32700), (b"[]", -32600), (b"1", -32600), (b"{}", -32600),
+        (b"{", -32700),
+        (b"\xff", -32700),
+        (b"[" * 100_000, -32700),
+        (b"[]", -32600),
+        (b"1", -32600),
+        (b"{}", -32600),
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
         (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
@@ -152,7 +157,7 @@ def test_both_eras_answer_a_tool_alike(reader: Agent, legacy: Agent) -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"result":{}}', -32600),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_request_is_refused(client: TestClient, keys: Keys, body: bytes, code: int) -> None:
     answer = _posted(client, keys, body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
@@ -162,10 +167,15 @@ def test_what_is_no_request_is_refused(client: TestClient, keys: Keys, body: byt
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"params": "x"}, {"params": []}, {"params": 0}, {"method": 1}, {"method": None}, {"jsonrpc": "1.0"},
+        {"params": "x"},
+        {"params": []},
+        {"params": 0},
+        {"method": 1},
+        {"method": None},
+        {"jsonrpc": "1.0"},
         {"method": "nobody"},
     ],
-)  # fmt: skip
+)
 def test_whatever_is_wrong_with_a_message_the_answer_has_its_id(
     client: TestClient, keys: Keys, wrong: dict[str, Any], id: int | str
 ) -> None:

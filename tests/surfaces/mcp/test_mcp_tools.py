@@ -28,15 +28,28 @@ LIST_BYTES_MAX = 52_000
 """Of all tools together: about 13,000 tokens, which each conversation of an agent pays for; 2 KB of it say which of
 several meanings a parameter has."""
 KNOWN = {
-    "id": "u1", "name": "spenders", "segment": "spenders", "rule": "big", "type": "purchase", "key": "last_transaction",
-    "template": "hello", "address": "ada1@example.com", "decision": "0" * 32, "message_id": "m", "message": "0" * 32,
+    "id": "u1",
+    "name": "spenders",
+    "segment": "spenders",
+    "rule": "big",
+    "type": "purchase",
+    "key": "last_transaction",
+    "template": "hello",
+    "address": "ada1@example.com",
+    "decision": "0" * 32,
+    "message_id": "m",
+    "message": "0" * 32,
     "other": "u2",
-    "text": "purchase", "one": "a", "other_id": "b", "labels": [],
-}  # fmt: skip
+    "text": "purchase",
+    "one": "a",
+    "other_id": "b",
+    "labels": [],
+}
 RULE = {
-    "version": 1, "conditions": {"field": "features.monetary_total", "greater_than": 9},
+    "version": 1,
+    "conditions": {"field": "features.monetary_total", "greater_than": 9},
     "actions": [{"tag": {"tag": "x"}}],
-}  # fmt: skip
+}
 OF_NAME = {"features_top": "monetary_total", "leaderboards_top": "best", "leaderboards_standing": "best"}
 OF_ID = {"rules_show": "big", "rules_versions": "big", "rules_log": "big", "rules_shadow_report": "big"}
 
@@ -283,7 +296,7 @@ def test_a_token_ends(admin: Agent, clock: Clock) -> None:
         ("operate", {"action": "suppress", "address": "x@example.com", "reason": "manual"}),
         ("send_dry_run", {"what": "mail", "id": "u1", "template": "hello"}),
     ],
-)  # fmt: skip
+)
 def test_showing_a_change_writes_nothing(engine: Engine, admin: Agent, tool: str, arguments: dict[str, Any]) -> None:
     admin.call("change_person", change="tag", id="u1", add=["first"])  # makes the signing key, once
     before = dump(engine.recorder.store, engine.catalogue)
