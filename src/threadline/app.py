@@ -297,9 +297,14 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
         from threadline.exports.search.opensearch_index import Cluster, OpenSearchIndex
 
         cluster = Cluster(
-            settings.opensearch, settings.opensearch_prefix, engine.store, engine.damage, document_of,
-            partial(erased_since, engine.store), engine.clock,
-        )  # fmt: skip
+            settings.opensearch,
+            settings.opensearch_prefix,
+            engine.store,
+            engine.damage,
+            document_of,
+            partial(erased_since, engine.store),
+            engine.clock,
+        )
         leases = Leases(engine.store, engine.clock, _owner(settings))
         return OpenSearchIndex(cluster, lambda handler: FeedConsumer(engine.store, engine.clock, handler, leases))
     from threadline.exports.search.embedded import EmbeddedIndex

@@ -98,9 +98,13 @@ class Accounts:
         if len(self.store.query(ACCOUNT_LIST, workspace, limit=ACCOUNTS_MAX)) >= ACCOUNTS_MAX:
             raise LimitExceeded(f"workspace {workspace!r} has {ACCOUNTS_MAX} accounts; remove some first")
         account = Account(
-            name=name, workspace=workspace, role=role, created_at=self.clock(), password=self.hasher.hashed(password),
+            name=name,
+            workspace=workspace,
+            role=role,
+            created_at=self.clock(),
+            password=self.hasher.hashed(password),
             stamp=secrets.token_hex(8),
-        )  # fmt: skip
+        )
         listed = Put(Key(ACCOUNT_LIST, workspace, _key_of(name)), b"-")
         if self.store.commit([Batch(writes=[_put(account, 0), listed])])[0] is not None:
             raise Conflict(f"an account named {name!r} exists already", param="name")
@@ -222,9 +226,13 @@ class Accounts:
         if account is None or account.stamp != stored.stamp:
             return None
         return Session(
-            id=digest[:12], workspace=account.workspace, name=account.name, role=account.role, csrf=csrf,
+            id=digest[:12],
+            workspace=account.workspace,
+            name=account.name,
+            role=account.role,
+            csrf=csrf,
             expires_at=stored.expires_at,
-        )  # fmt: skip
+        )
 
     def _account(self, workspace: str, name: str) -> tuple[Account, int]:
         item = self.store.get([Key(ACCOUNT, _key_of(name))])[0] if _is_name(name) else None
@@ -248,9 +256,14 @@ class Accounts:
 
 def _session_of_token(token: Credential, id: str, csrf: str, expires_at: int) -> Session:
     return Session(
-        id=id, workspace=token.workspace, name=token.name, role=role_of_scopes(token.scopes), csrf=csrf,
-        expires_at=expires_at, token_scopes=token.scopes,
-    )  # fmt: skip
+        id=id,
+        workspace=token.workspace,
+        name=token.name,
+        role=role_of_scopes(token.scopes),
+        csrf=csrf,
+        expires_at=expires_at,
+        token_scopes=token.scopes,
+    )
 
 
 def _key_of(name: str) -> str:

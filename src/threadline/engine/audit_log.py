@@ -34,9 +34,15 @@ class AuditLog:
         raise Unavailable("the audit log is written to by too many processes at once; try again")
 
     def page(
-        self, workspace: str, *, start: int | None = None, stop: int | None = None, before: str = "",
-        limit: int = 100, wanted: Callable[[AuditEntry], bool] = lambda entry: True,
-    ) -> tuple[list[AuditEntry], str]:  # fmt: skip
+        self,
+        workspace: str,
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        before: str = "",
+        limit: int = 100,
+        wanted: Callable[[AuditEntry], bool] = lambda entry: True,
+    ) -> tuple[list[AuditEntry], str]:
         """Entries with start <= at < stop, the newest first, before an id, and the id to go on from ("": that is all).
 
         At most `AUDIT_LOG_READ_MAX` are read: a page may be short, or empty, and still not be the last.

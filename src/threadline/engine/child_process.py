@@ -41,9 +41,11 @@ def start_module(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes],
     with theirs, _without_interrupts():
         process = subprocess.Popen(
             [get_executable(), "-P", "-m", module, str(theirs.fileno()), *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(),),
             env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+        )
     return process, ours
 
 

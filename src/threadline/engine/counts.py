@@ -16,16 +16,20 @@ OTHER = "other"
 _OUTCOMES = {MERGED: "merged", SPLIT: "split"}
 
 IDENTITY_MERGES = EventCounter(
-    "identity_merges_total", "People merged and split, and joins that were quarantined.", ("outcome",),
-    frozenset(_OUTCOMES), lambda event: (_OUTCOMES[event.type],),
-)  # fmt: skip
-SENDS = EventCounter(
-    "sends_total", "Attempts to send an effect.", ("kind", "outcome"), frozenset(), lambda event: None
-)  # fmt: skip
+    "identity_merges_total",
+    "People merged and split, and joins that were quarantined.",
+    ("outcome",),
+    frozenset(_OUTCOMES),
+    lambda event: (_OUTCOMES[event.type],),
+)
+SENDS = EventCounter("sends_total", "Attempts to send an effect.", ("kind", "outcome"), frozenset(), lambda event: None)
 PROJECTION_ERRORS = EventCounter(
-    "projection_errors_total", "Events rejected because a projection could not fold them.", (), frozenset(),
+    "projection_errors_total",
+    "Events rejected because a projection could not fold them.",
+    (),
+    frozenset(),
     lambda event: None,
-)  # fmt: skip
+)
 
 
 class Counts:

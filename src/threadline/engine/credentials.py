@@ -146,9 +146,14 @@ class Credentials:
         secret = secret or _PREFIX[kind] + secrets.token_urlsafe(24)
         digest = hash_secret(secret)
         credential = Credential(
-            id=digest[:12], kind=kind, name=name, workspace=workspace, scopes=chosen,
-            created_at=self.clock(), hash=digest,
-        )  # fmt: skip
+            id=digest[:12],
+            kind=kind,
+            name=name,
+            workspace=workspace,
+            scopes=chosen,
+            created_at=self.clock(),
+            hash=digest,
+        )
         value = msgspec.json.encode(credential)
         writes = [Put(Key(CREDENTIAL, digest), value, 0), Put(Key(CREDENTIAL_LIST, workspace, credential.id), value, 0)]
         if self.store.commit([Batch(writes=[*writes, _mention(workspace)])])[0] is not None:

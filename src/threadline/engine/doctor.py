@@ -38,9 +38,7 @@ class Doctor:
     def findings(self, now: int) -> Sequence[Finding]:
         """Everything that was looked at, in the order in which an operator reads it."""
         stats = self._store.stats()
-        return [
-            *self._states(), *self._delivery(now), *self._clock(stats, now), *self._damage(), *self._size(stats),
-        ]  # fmt: skip
+        return [*self._states(), *self._delivery(now), *self._clock(stats, now), *self._damage(), *self._size(stats)]
 
     def _states(self) -> Iterator[Finding]:
         """What is older than the definitions."""

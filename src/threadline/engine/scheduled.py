@@ -166,9 +166,7 @@ def timer_key(thread: str, policy: str, key: str, due_at: int) -> Key:
     return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
 
 
-def timer_put(
-    workspace: str, thread: str, policy: str, timer: Timer, history: int | None = None, why: str = ""
-) -> Put:  # fmt: skip
+def timer_put(workspace: str, thread: str, policy: str, timer: Timer, history: int | None = None, why: str = "") -> Put:
     """The write that sets a timer of a thread; see `PendingTimer` for ``history`` and ``why``."""
     key = timer_key(thread, policy, timer.key, timer.due_at)
     fields: tuple[Any, ...] = (workspace, thread, policy, timer.key, timer.data)
@@ -179,9 +177,7 @@ def timer_put(
     return Put(key, pack(fields))
 
 
-def fired_properties(
-    policy: str, key: str, data: dict[str, Any], history: int | None, why: str = ""
-) -> dict[str, Any]:  # fmt: skip
+def fired_properties(policy: str, key: str, data: dict[str, Any], history: int | None, why: str = "") -> dict[str, Any]:
     """The properties of the event that says that a timer is due; see `PendingTimer` for ``history`` and ``why``."""
     fired: dict[str, Any] = {"policy": policy, "key": key, "data": data}
     if history is not None:

@@ -179,9 +179,10 @@ class Tracing:
             self._write("commit", None, span, call.committed, {"threadline.commits": call.commits})
             for reacted in call.reacted.get(id, ()):
                 about: Attributes = {
-                    "threadline.policy": reacted.policy, "threadline.cause": reacted.cause,
+                    "threadline.policy": reacted.policy,
+                    "threadline.cause": reacted.cause,
                     "threadline.wishes": reacted.wishes,
-                }  # fmt: skip
+                }
                 when = (reacted.began, reacted.ended)
                 self._write(f"policy {reacted.policy}", None, span, when, about, error=reacted.error)
 
@@ -215,10 +216,12 @@ class Tracing:
         self, pending: PendingEffect, queue: str, span: TraceContext, when: tuple[int, int], outcomes: Sequence[Outcome]
     ) -> None:
         about: dict[str, str | int | bool] = {
-            "threadline.effect.id": pending.id, "threadline.effect.kind": pending.effect.kind,
-            "threadline.queue": queue, "threadline.policy": pending.policy,
+            "threadline.effect.id": pending.id,
+            "threadline.effect.kind": pending.effect.kind,
+            "threadline.queue": queue,
+            "threadline.policy": pending.policy,
             "threadline.attempt": pending.attempts + 1,
-        }  # fmt: skip
+        }
         due = min(due_of(pending.item), when[0])
         waited = self._write(
             f"outbox {pending.effect.kind}", None, root_span(self._root(pending.cause)), (due, when[0]), about
@@ -256,9 +259,17 @@ class Tracing:
         return bool(decision.is_sampled())  # type: ignore[no-untyped-call]
 
     def _write(
-        self, name: str, own: TraceContext | None, parent: TraceContext | None, when: tuple[int, int],
-        attributes: Attributes, *, kind: str = "INTERNAL", error: str = "", link: TraceContext | None = None,
-    ) -> TraceContext:  # fmt: skip
+        self,
+        name: str,
+        own: TraceContext | None,
+        parent: TraceContext | None,
+        when: tuple[int, int],
+        attributes: Attributes,
+        *,
+        kind: str = "INTERNAL",
+        error: str = "",
+        link: TraceContext | None = None,
+    ) -> TraceContext:
         """Write a span that has ended; ``own`` are its ids if they were chosen before."""
         from opentelemetry.context import Context
         from opentelemetry.trace import Link, NonRecordingSpan, SpanKind, set_span_in_context

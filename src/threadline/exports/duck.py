@@ -114,11 +114,15 @@ def _read_s3(connection: Any, bucket: str) -> None:
         raise InvalidSetting("no AWS credentials were found", hint="set AWS_PROFILE, or run where a role gives some")
     frozen, endpoint = credentials.get_frozen_credentials(), urlsplit(client.meta.endpoint_url)
     options = {
-        "TYPE": "s3", "KEY_ID": text(frozen.access_key), "SECRET": text(frozen.secret_key),
-        "REGION": text(client.meta.region_name or "us-east-1"), "ENDPOINT": text(endpoint.netloc),
-        "URL_STYLE": "'path'", "USE_SSL": str(endpoint.scheme == "https").lower(),
+        "TYPE": "s3",
+        "KEY_ID": text(frozen.access_key),
+        "SECRET": text(frozen.secret_key),
+        "REGION": text(client.meta.region_name or "us-east-1"),
+        "ENDPOINT": text(endpoint.netloc),
+        "URL_STYLE": "'path'",
+        "USE_SSL": str(endpoint.scheme == "https").lower(),
         "SCOPE": text(f"s3://{bucket}"),
-    }  # fmt: skip
+    }
     if frozen.token:
         options["SESSION_TOKEN"] = text(frozen.token)
     connection.execute(f"CREATE SECRET ({', '.join(f'{key} {value}' for key, value in options.items())})")

@@ -53,9 +53,15 @@ class AuditLog(Protocol):
         ...
 
     def page(
-        self, workspace: str, *, start: int | None = None, stop: int | None = None, before: str = "",
-        limit: int = 100, wanted: Callable[[AuditEntry], bool] = ...,
-    ) -> tuple[list[AuditEntry], str]:  # fmt: skip
+        self,
+        workspace: str,
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        before: str = "",
+        limit: int = 100,
+        wanted: Callable[[AuditEntry], bool] = ...,
+    ) -> tuple[list[AuditEntry], str]:
         """Entries with start <= at < stop, the newest first, before an id, and the id to go on from ("": that is all).
 
         A page may be short, or empty, and still not be the last.

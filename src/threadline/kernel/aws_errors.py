@@ -7,19 +7,46 @@ from typing import Any
 
 from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, ThreadlineError, Unavailable
 
-_DENIED = frozenset({
-    "AccessDenied", "AccessDeniedException", "AuthorizationError", "AuthorizationErrorException", "Forbidden", "403",
-    "KMS.AccessDeniedException", "KMSAccessDenied", "KMSAccessDeniedException", "UnauthorizedOperation",
-})  # fmt: skip
-_CREDENTIALS = frozenset({
-    "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "InvalidAccessKeyId", "InvalidClientTokenId",
-    "InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken", "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-})  # fmt: skip
-_MISSING = frozenset({
-    "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "NotFound", "NotFoundException", "NoSuchBucket",
-    "NoSuchKey", "ResourceNotFoundException", "404",
-})  # fmt: skip
+_DENIED = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "AuthorizationErrorException",
+        "Forbidden",
+        "403",
+        "KMS.AccessDeniedException",
+        "KMSAccessDenied",
+        "KMSAccessDeniedException",
+        "UnauthorizedOperation",
+    }
+)
+_CREDENTIALS = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_MISSING = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "QueueDoesNotExist",
+        "NotFound",
+        "NotFoundException",
+        "NoSuchBucket",
+        "NoSuchKey",
+        "ResourceNotFoundException",
+        "404",
+    }
+)
 _NO_CREDENTIALS = frozenset({"NoCredentialsError", "PartialCredentialsError", "NoRegionError", "ProfileNotFound"})
 
 

@@ -39,9 +39,7 @@ class Delivery(Protocol):
         """The effects that wait for their first or next attempt, of people who have these threads."""
         ...
 
-    def hasten(
-        self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]
-    ) -> int:  # fmt: skip
+    def hasten(self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]) -> int:
         """Make due now what was postponed, of those effects of a policy that are wanted and due within so many
         microseconds; returns how many are. Whoever has postponed them is asked again."""
         ...
@@ -91,9 +89,16 @@ class Jobs(Protocol):
     """Durable work across people; see `threadline.kernel.job`."""
 
     def create(
-        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
+        self,
+        workspace: str,
+        kind: str,
+        id: str,
+        params: dict[str, Any],
+        *,
+        by: str,
+        due_at: int = 0,
         writes: Sequence[Put | Delete | Check] = (),
-    ) -> Job:  # fmt: skip
+    ) -> Job:
         """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
 
         Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
@@ -133,10 +138,18 @@ class Simulations(Protocol):
     None: no what-if is required."""
 
     def replay(
-        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
-        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
+        self,
+        workspace: str,
+        old: VariantSpec,
+        new: VariantSpec,
+        start: int,
+        stop: int,
+        tally: Tally,
+        *,
+        people: Sequence[str] | None = None,
+        endings: tuple[Ending, Ending] | None = None,
         recorded_decision: RecordedDecision | None = None,
-    ) -> Pages:  # fmt: skip
+    ) -> Pages:
         """Replay everybody's history, or that of people by id, in two variants. It only reads."""
         ...
 

@@ -45,9 +45,15 @@ NOT_COUNTED = "not_counted"
 GLOBAL_PRIVACY_CONTROL = "global_privacy_control"
 """The mark of an event that a browser sent with the header `Sec-GPC: 1`: its user has agreed to nothing by default."""
 MARKS = (
-    CLAMPED, CLOCK_CORRECTED, TIME_IGNORED, IDENTIFIER_IGNORED, ZONE_IGNORED, CLAIMED_HISTORY, NOT_COUNTED,
+    CLAMPED,
+    CLOCK_CORRECTED,
+    TIME_IGNORED,
+    IDENTIFIER_IGNORED,
+    ZONE_IGNORED,
+    CLAIMED_HISTORY,
+    NOT_COUNTED,
     GLOBAL_PRIVACY_CONTROL,
-)  # fmt: skip
+)
 """All of them; an event that Threadline makes may have the reason for it beside them, see `Event.why`."""
 
 

@@ -186,8 +186,10 @@ def may_say(speaker: Speaker, event: Event) -> bool:
 
 
 SPEAKER_SQL: Mapping[Speaker, str] = {
-    "threadline": "source_type = 'internal'", "process": "source_type <> 'external'", "anyone": "true",
-}  # fmt: skip
+    "threadline": "source_type = 'internal'",
+    "process": "source_type <> 'external'",
+    "anyone": "true",
+}
 """`may_say` in SQL, over the columns of the log."""
 ACTIVITY = f"(source_type <> 'internal' AND NOT starts_with(type, '{SYSTEM_PREFIX}'))"
 """`Event.is_activity` in SQL: neither emitted by Threadline nor noted by it."""

@@ -78,9 +78,7 @@ def erased_too_soon(declared: Iterable[object]) -> Iterator[str]:
                 yield f"{rule.place}: {rule.name}: {problem}"
 
 
-def _too_soon(
-    type: str, rule: Expiring, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_ours: bool
-) -> str:  # fmt: skip
+def _too_soon(type: str, rule: Expiring, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_ours: bool) -> str:
     longest, hint = Until(0, ""), ""
     for declared in lasting:
         reasons = dict(declared.for_life)

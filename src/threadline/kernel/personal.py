@@ -261,9 +261,11 @@ def shown_events(*types: str) -> Lines:
         for recorded in subject.events(frozenset(types)):
             event = recorded.event
             yield {
-                "event": recorded.id, "type": event.type, "occurred_at": shown_time(event.occurred_at),
+                "event": recorded.id,
+                "type": event.type,
+                "occurred_at": shown_time(event.occurred_at),
                 "properties": event.properties,
-            }  # fmt: skip
+            }
 
     return lines
 

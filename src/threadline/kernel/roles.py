@@ -10,17 +10,34 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 _MARKETING = frozenset(
     {
-        "alerts", "broadcasts", "consent", "features", "feedback", "journeys", "leaderboards", "mail", "segments",
+        "alerts",
+        "broadcasts",
+        "consent",
+        "features",
+        "feedback",
+        "journeys",
+        "leaderboards",
+        "mail",
+        "segments",
         "suppression",
     }
-)  # fmt: skip
+)
 """Groups of which a marketer may call everything, whatever scope a token would need."""
 _OPERATING = frozenset(
     {
-        "definitions", "effects", "jobs", "messages", "people", "quarantine", "rejected", "rules",
-        "search", "webhooks", "what_if",
+        "definitions",
+        "effects",
+        "jobs",
+        "messages",
+        "people",
+        "quarantine",
+        "rejected",
+        "rules",
+        "search",
+        "webhooks",
+        "what_if",
     }
-)  # fmt: skip
+)
 """The same for an operator."""
 _OF_ACCOUNTS = frozenset({"definitions", "rules", "what_if"})
 """Of these whoever signs in with a token may call no more than the token may by itself: one that sends events must not

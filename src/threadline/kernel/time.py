@@ -43,9 +43,15 @@ Clock = Callable[[], int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK, "y": YEAR}
 _UNIT_TEXTS = {
-    "us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week",
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
     "y": "year",
-}  # fmt: skip
+}
 _DURATION = re.compile(r"([0-9]{1,9})(us|ms|s|m|h|d|w|y)")
 _TIME = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)"

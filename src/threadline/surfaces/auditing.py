@@ -24,11 +24,15 @@ def entry_of(operation: Operation, path: tuple[str, ...], context: Context, para
     """The entry of a call with these parameters; ``path`` are the names of those in the path."""
     given = _given(operation, params)
     return AuditEntry(
-        at=context.engine.clock(), who=context.caller.name or context.source, credential=context.caller.credential,
-        surface=context.caller.surface, operation=operation.name, outcome=outcome,
+        at=context.engine.clock(),
+        who=context.caller.name or context.source,
+        credential=context.caller.credential,
+        surface=context.caller.surface,
+        operation=operation.name,
+        outcome=outcome,
         object={name: str(given[name]) for name in path if name in given},
         given={name: value for name, value in given.items() if name not in path},
-    )  # fmt: skip
+    )
 
 
 def note(operation: Operation, path: tuple[str, ...], context: Context, params: Any, outcome: str) -> None:

@@ -35,7 +35,7 @@ class Lane:
 
     def __init__(
         self, name: LaneName, bound: Bound, threads: Executor, refuse: Callable[[str], ThreadlineError]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self.bound = bound
         self.beside: Mapping[LaneName, Lane] = {}

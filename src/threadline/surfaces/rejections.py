@@ -27,10 +27,17 @@ def entry_of(
     """The entry of a message, without the secrets that came with it. ``form``: of which wire it was to be."""
     payload, form = _payload(rejection.raw, form, secrets)
     return RejectedEntry(
-        id=id, workspace=workspace, source=source, code=rejection.code, message=rejection.message,
-        received_at=received_at, payload=payload, form=form, key=rejection.key[:KEY_LENGTH_MAX],
+        id=id,
+        workspace=workspace,
+        source=source,
+        code=rejection.code,
+        message=rejection.message,
+        received_at=received_at,
+        payload=payload,
+        form=form,
+        key=rejection.key[:KEY_LENGTH_MAX],
         envelope=rejection.envelope if form != "text" else None,
-    )  # fmt: skip
+    )
 
 
 def _payload(raw: bytes, form: str, secrets: Sequence[str]) -> tuple[Any, str]:

@@ -18,8 +18,10 @@ from threadline.wire.arrow import arrow
 
 Format = Literal["json", "csv", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {
-    "json": "application/json", "csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet",
-}  # fmt: skip
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
 
 _WEIGHT = re.compile(r"[01](\.[0-9]{1,3})?")
 
@@ -157,9 +159,12 @@ def _csv(table: dict[str, tuple[Kind, list[Any]]], count: int) -> bytes:
 def _parquet(table: dict[str, tuple[Kind, list[Any]]]) -> bytes:
     pa = arrow("writing")
     types_of = {
-        "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "flag": pa.bool_(),
         "texts": pa.list_(pa.string()),
-    }  # fmt: skip
+    }
 
     def column(kind: Kind, values: list[Any]) -> Any:
         if kind != "other":

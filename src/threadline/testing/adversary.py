@@ -24,10 +24,13 @@ def attacks(who: Identifier, types: Sequence[str], now: int) -> dict[str, Attack
 
     def event(number: int, type: str = "page", at: int | None = None, *, zoned: bool = False) -> Event:
         return Event(
-            type=type, identifiers=(who,), occurred_at=now - DAY + number * SECOND if at is None else at,
-            key=f"{who.value} {number}", properties={"title": "Home"},
+            type=type,
+            identifiers=(who,),
+            occurred_at=now - DAY + number * SECOND if at is None else at,
+            key=f"{who.value} {number}",
+            properties={"title": "Home"},
             context={"timezone": ZONES[number % 2]} if zoned else {},
-        )  # fmt: skip
+        )
 
     def zoned_now_and_then(number: int) -> Event:
         context = {"timezone": ZONES[number // 2 % 2]} if number % 2 else {}
@@ -63,7 +66,7 @@ def attacks(who: Identifier, types: Sequence[str], now: int) -> dict[str, Attack
             event(n, "identify"), properties={f"t{n}-{i}": "y" for i in range(200)}
         ),
         "anything": anything,
-    }  # fmt: skip
+    }
 
 
 def _with(event: Event, **fields: Any) -> Event:

@@ -87,11 +87,14 @@ def _strange(types: Sequence[str], properties: Sequence[str], random: Random) ->
     """Events in which nothing is what it should be, as the log would hold them."""
     made = [
         Event(
-            type=random.choice(types), identifiers=ADA, occurred_at=NOW - random.randrange(10**9),
-            key=f"strange-{number}", properties={name: random.choice(_STRANGE) for name in properties},
+            type=random.choice(types),
+            identifiers=ADA,
+            occurred_at=NOW - random.randrange(10**9),
+            key=f"strange-{number}",
+            properties={name: random.choice(_STRANGE) for name in properties},
         )
         for number in range(random.randrange(_EVENTS))
-    ]  # fmt: skip
+    ]
     return [msgspec.json.decode(msgspec.json.encode(event), type=Event) for event in made]
 
 

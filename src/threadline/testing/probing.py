@@ -57,9 +57,13 @@ def _random_fields(names: tuple[str, ...], random: Random) -> dict[str, Any]:
 
 def _fold(projection: Projection, type: str, properties: _Watched, context: _Watched) -> None:
     event = Event(
-        type=type, identifiers=(Identifier("user_id", "u"),), occurred_at=NOW - 1, key="k",
-        properties=properties, context=context,
-    )  # fmt: skip
+        type=type,
+        identifiers=(Identifier("user_id", "u"),),
+        occurred_at=NOW - 1,
+        key="k",
+        properties=properties,
+        context=context,
+    )
     with suppress(Exception):  # a fold that raises breaks a law, and the law says so
         projection.fold(projection.empty(), recorded([event])[0])
 

@@ -190,10 +190,12 @@ def _fold(projection: Projection, state: State, recorded: Recorded) -> State:
 def _seen(projection: Projection, state: State, events: Sequence[Recorded], instants: Sequence[int]) -> list[Any]:
     """All that anybody sees of a state: its views and dues at these instants, and its rows."""
     seen: list[Any] = [
-        (repr(projection.view(state, now, _edges(projection, state, events, now))),
-         None if projection.depends.due is None else projection.depends.due(state, now))
+        (
+            repr(projection.view(state, now, _edges(projection, state, events, now))),
+            None if projection.depends.due is None else projection.depends.due(state, now),
+        )
         for now in instants
-    ]  # fmt: skip
+    ]
     return [*seen, [] if projection.index.rows is None else sorted(projection.index.rows(state, "default", _PERSON))]
 
 

@@ -140,10 +140,13 @@ def _fact(random: Random) -> Plain:
     keys = ("colour", "colour", "size", "")
     fact: Plain = {"type": random.choice(("preference", "preference", "fact", "opinion")), "key": random.choice(keys)}
     more: list[Plain] = [
-        {}, {"confidence": random.choice((0.25, 2, "much"))}, {"derived_from": ["preference/colour"]},
+        {},
+        {"confidence": random.choice((0.25, 2, "much"))},
+        {"derived_from": ["preference/colour"]},
         {"recalled": random.choice((True, ["preference/colour"], ["fact/size"]))},
-        {"expires_at": "2025-12-31T23:59:59.999999Z"}, {"expires_at": "2026-01-01T00:00:00.000001Z"},
-    ]  # fmt: skip
+        {"expires_at": "2025-12-31T23:59:59.999999Z"},
+        {"expires_at": "2026-01-01T00:00:00.000001Z"},
+    ]
     return fact | {"value": random.choice(("blue", "green", 41, None))} | random.choice(more)
 
 

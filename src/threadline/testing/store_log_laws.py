@@ -83,9 +83,14 @@ class LogLaws(StoreOpening):
             )
         asked = [threads[3], *threads, threads[1], "00" * 16, "no id"]
         for span in (
-            Span(), Span(2, 7), Span(2, 7, frozenset({"type1", "absent"})), Span(types=frozenset({"absent"})),
-            Span(limit=3), Span(None, 9, frozenset({"type2"}), None, 5, True), Span(after=(4, 100), limit=20),
-        ):  # fmt: skip
+            Span(),
+            Span(2, 7),
+            Span(2, 7, frozenset({"type1", "absent"})),
+            Span(types=frozenset({"absent"})),
+            Span(limit=3),
+            Span(None, 9, frozenset({"type2"}), None, 5, True),
+            Span(after=(4, 100), limit=20),
+        ):
             expected = {thread: page for thread in threads if (page := thread_page(store, thread, span))}
             assert store.spans(asked, span) == expected
         assert (store.spans([], Span()), store.spans(["ff" * 16], Span())) == ({}, {})

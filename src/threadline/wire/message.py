@@ -84,9 +84,14 @@ def json_type(value: Any) -> str:
 
 
 _TYPE_NAMES = {
-    dict: "an object", list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean",
+    dict: "an object",
+    list: "an array",
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
     type(None): "null",
-}  # fmt: skip
+}
 
 
 def wrong_type(field: str, expected: str, value: Any) -> EventRejected:

@@ -82,9 +82,7 @@ def rejection(
 ) -> Rejection:
     """The rejection of a message for what `refusal` says."""
     assert refusal.code in CODES, f"{refusal.code} is not documented in CODES"
-    return Rejection(
-        index=index, key=key, code=refusal.code, message=str(refusal), raw=masked(raw), envelope=envelope
-    )  # fmt: skip
+    return Rejection(index=index, key=key, code=refusal.code, message=str(refusal), raw=masked(raw), envelope=envelope)
 
 
 def masked(raw: bytes) -> bytes:

@@ -26,8 +26,12 @@ KINDS = frozenset({"identify", "track", "page", "screen", "group", "alias"})
 
 CALLS = KINDS - {"track"}
 BODY_FIELD = {
-    "identify": "traits", "group": "traits", "track": "properties", "page": "properties", "screen": "properties",
-}  # fmt: skip
+    "identify": "traits",
+    "group": "traits",
+    "track": "properties",
+    "page": "properties",
+    "screen": "properties",
+}
 """Which field of a call holds what becomes `Event.properties`; an alias has none."""
 
 

@@ -39,9 +39,11 @@ _ACTIONS = {"Email Opened": "open", "Email Link Clicked": "click"}
 _TOTAL = "total", ("revenue", "value")
 _CAMPAIGN = "campaign_id", ("campaign_name", "email_id")
 _WANTED = {
-    "purchase_completed": _TOTAL, "purchase_refunded": _TOTAL,
-    "campaign_delivered": _CAMPAIGN, "campaign_engaged": _CAMPAIGN,
-}  # fmt: skip
+    "purchase_completed": _TOTAL,
+    "purchase_refunded": _TOTAL,
+    "campaign_delivered": _CAMPAIGN,
+    "campaign_engaged": _CAMPAIGN,
+}
 """Type -> the property that is read, and where else producers put it, first choice first."""
 
 

@@ -58,10 +58,15 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     def signed_text(self) -> bytes:
         """What the signature is of: names and values, each on a line of its own; a subject only where there is one."""
         values = {
-            "Message": self.message, "MessageId": self.message_id, "Subject": self.subject,
-            "SubscribeURL": self.subscribe_url, "Timestamp": self.timestamp, "Token": self.token,
-            "TopicArn": self.topic, "Type": self.type,
-        }  # fmt: skip
+            "Message": self.message,
+            "MessageId": self.message_id,
+            "Subject": self.subject,
+            "SubscribeURL": self.subscribe_url,
+            "Timestamp": self.timestamp,
+            "Token": self.token,
+            "TopicArn": self.topic,
+            "Type": self.type,
+        }
         pairs = ((name, values[name]) for name in _SIGNED[self.type])
         return "".join(f"{name}\n{value}\n" for name, value in pairs if value is not None).encode()
 

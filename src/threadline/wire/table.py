@@ -338,8 +338,11 @@ def _number(text: str, column: str) -> int | float:
 
 
 _TEXT_READERS: Mapping[str, Callable[[str, str], Any] | None] = {
-    "plain": None, "number": _number, "boolean": _boolean, "json": _json,
-}  # fmt: skip
+    "plain": None,
+    "number": _number,
+    "boolean": _boolean,
+    "json": _json,
+}
 """How text becomes a value by each reading, for a column that messages name; None leaves the text as it is."""
 
 

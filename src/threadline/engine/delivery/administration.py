@@ -65,9 +65,7 @@ class Delivery:
         waiting = map(pending_effect, due_effects(self._store, self._queues, ""))
         return (pending for pending in waiting if pending.thread in threads)
 
-    def hasten(
-        self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]
-    ) -> int:  # fmt: skip
+    def hasten(self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]) -> int:
         """Make due now what was postponed, of those effects of a policy that are wanted and due within so many
         microseconds; returns how many are."""
         now = self._recorder.clock()

@@ -38,9 +38,12 @@ def backlog(store: Store, queues: Mapping[str, Queue], now: int) -> Backlog:
     timers = [due_of(item) for page in pages for item in page]
     jobs = store.query(JOB_DUE, DUE, stop=time_key(now + 1), limit=PAGE_ITEMS_MAX)
     return Backlog(
-        [*queue_states(store, queues), others], min(timers, default=None), len(jobs),
-        due_of(jobs[0]) if jobs else None, len(timers),
-    )  # fmt: skip
+        [*queue_states(store, queues), others],
+        min(timers, default=None),
+        len(jobs),
+        due_of(jobs[0]) if jobs else None,
+        len(timers),
+    )
 
 
 def unbelieved_leases(store: Store, queues: Mapping[str, Queue], now: int) -> dict[str, int]:
@@ -56,7 +59,12 @@ def unbelieved_leases(store: Store, queues: Mapping[str, Queue], now: int) -> di
 def _state(store: Store, queue: Queue, circuit: CircuitState, items: list[Item], unknown: int) -> QueueState:
     waiting = [pending_effect(item) for item in items]
     return QueueState(
-        queue, circuit, len(items), due_of(items[0]) if items else None, unknown,
-        retried=sum(pending.attempts > 0 for pending in waiting), parked=dead_letters.count(store, queue.name),
+        queue,
+        circuit,
+        len(items),
+        due_of(items[0]) if items else None,
+        unknown,
+        retried=sum(pending.attempts > 0 for pending in waiting),
+        parked=dead_letters.count(store, queue.name),
         since=min((pending.since for pending in waiting), default=None),
-    )  # fmt: skip
+    )

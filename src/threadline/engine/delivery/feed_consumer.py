@@ -213,9 +213,11 @@ class FeedConsumer:
     def _failed(self, state: ConsumerState, error: Exception) -> ConsumerState:
         problem = f"{type(error).__name__}: {error}. {getattr(error, 'hint', '')}".removesuffix(". ")
         return replace(
-            state, failures=state.failures + 1, problem=problem[:_PROBLEM_LENGTH_MAX],
+            state,
+            failures=state.failures + 1,
+            problem=problem[:_PROBLEM_LENGTH_MAX],
             retry_at=self._clock() + rest_seconds(state.failures) * SECOND,
-        )  # fmt: skip
+        )
 
     def _of_this_store(self, state: ConsumerState) -> ConsumerState:
         """The state with a cursor of this store: the items of a store that was moved name cursors of the other one."""
@@ -234,9 +236,12 @@ class FeedConsumer:
                     hint="`threadline events rewind` says where it is to go on.",
                 )
             state = replace(
-                located, processed_at=state.processed_at, failures=state.failures, problem=state.problem,
+                located,
+                processed_at=state.processed_at,
+                failures=state.failures,
+                problem=state.problem,
                 retry_at=state.retry_at,
-            )  # fmt: skip
+            )
         else:
             self._checked = True
         return state

@@ -130,16 +130,27 @@ class JobWorker:
         for name, count in (*step.counts.items(), *((("rejected", rejected),) if rejected else ())):
             counts[name] = counts.get(name, 0) + count
         return replace(
-            job, state="done" if step.finished else "running", cursor=step.cursor, counts=counts, failures=0,
-            problem="", waits_for=step.waits_for, due_at=step.due_at or min(job.due_at, now), changed_at=now,
-        )  # fmt: skip
+            job,
+            state="done" if step.finished else "running",
+            cursor=step.cursor,
+            counts=counts,
+            failures=0,
+            problem="",
+            waits_for=step.waits_for,
+            due_at=step.due_at or min(job.due_at, now),
+            changed_at=now,
+        )
 
     def _failed(self, job: Job, problem: str) -> Job:
         now, failures = self._engine.clock(), job.failures + 1
         return replace(
-            job, state="failed" if failures >= JOB_FAILURES_MAX else job.state, failures=failures, problem=problem,
-            due_at=now + rest_seconds(job.failures) * SECOND, changed_at=now,
-        )  # fmt: skip
+            job,
+            state="failed" if failures >= JOB_FAILURES_MAX else job.state,
+            failures=failures,
+            problem=problem,
+            due_at=now + rest_seconds(job.failures) * SECOND,
+            changed_at=now,
+        )
 
     def _refused(self, job: Job, problem: str) -> Job:
         return replace(job, state="failed", failures=0, problem=problem[:500], changed_at=self._engine.clock())

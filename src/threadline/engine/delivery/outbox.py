@@ -122,7 +122,7 @@ class Outbox:
 
     def send(
         self, items: Sequence[Item], check: Check, alone: Alone | None = None, behind: set[WaveKey] | None = None
-    ) -> Sent:  # fmt: skip
+    ) -> Sent:
         """Send these at the same time. What has no sender here stays due: a process that has it will take it.
 
         ``alone``: there is one, which is noted while it is prepared. ``behind``: of whom something has stayed due that

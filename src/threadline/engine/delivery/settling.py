@@ -26,15 +26,23 @@ from threadline.kernel.time import format_time
 
 
 def request_of(
-    queue: Queue, pending: PendingEffect, identifier: Identifier, outcome: Outcome, now: int,
+    queue: Queue,
+    pending: PendingEffect,
+    identifier: Identifier,
+    outcome: Outcome,
+    now: int,
     gone: Sequence[Delete | Check],
-) -> RecordRequest:  # fmt: skip
+) -> RecordRequest:
     """The request that records an outcome; ``gone`` takes the effect away from where it is now."""
     type, extra, put = _fate(queue, pending, outcome, now)
     properties = {
-        "effect": pending.id, "kind": pending.effect.kind, "policy": pending.policy, "cause": pending.cause,
-        **outcome.properties, **extra,
-    }  # fmt: skip
+        "effect": pending.id,
+        "kind": pending.effect.kind,
+        "policy": pending.policy,
+        "cause": pending.cause,
+        **outcome.properties,
+        **extra,
+    }
     event = internal(pending.workspace, identifier, type, f"{pending.id}/{pending.attempts}", now, properties)
     return RecordRequest(event, pending.cause, None, (*gone, *put), known=True)
 

@@ -76,8 +76,11 @@ class Erasures:
     def page(self, workspace: str, after: str = "", limit: int = 100) -> Sequence[Erasure]:
         """Erasures of a workspace by id, after one: those that are done and those that are not."""
         store, start = self._engine.store, beyond(after)
-        ids = {item.key.sort for table in (ERASURE, ERASURE_OPEN)
-               for item in store.query(table, workspace, start=start, limit=limit)}  # fmt: skip
+        ids = {
+            item.key.sort
+            for table in (ERASURE, ERASURE_OPEN)
+            for item in store.query(table, workspace, start=start, limit=limit)
+        }
         erasures = (self._find(workspace, id) for id in sorted(ids)[:limit])
         return [erasure for erasure in erasures if erasure is not None]
 
@@ -144,12 +147,22 @@ class Erasures:
         rows = sorted(change.rows_to_write, key=lambda write: write.key.table != BOARD)
         change.rows_to_write = rows[:SEAL_ROWS_MAX]
         record = Record(
-            id=id, workspace=person.workspace, stage="sealed", at=attempt.now, by=by, reason=reason, person=person.id,
-            created_at=person.created_at, heads=dict(person.heads), identifiers=dict(person.identifiers),
-            never_merge=list(person.never_merge), timers=dict(person.timers),
+            id=id,
+            workspace=person.workspace,
+            stage="sealed",
+            at=attempt.now,
+            by=by,
+            reason=reason,
+            person=person.id,
+            created_at=person.created_at,
+            heads=dict(person.heads),
+            identifiers=dict(person.identifiers),
+            never_merge=list(person.never_merge),
+            timers=dict(person.timers),
             counts=dict(Counter(write.key.table for write in rows)),
-            rows_left=unknown_rows or len(rows) > SEAL_ROWS_MAX, again=again,
-        )  # fmt: skip
+            rows_left=unknown_rows or len(rows) > SEAL_ROWS_MAX,
+            again=again,
+        )
         change.take(erasing_writes(person, id))
         change.take([Put(record_key(person.workspace, id), packed(record), 0)])
         if JOB_KIND in catalogue.job_kinds:
@@ -183,15 +196,27 @@ class Erasures:
 def _running(record: Record) -> Erasure:
     total = sum(record.heads.values()) or record.erased
     return Erasure(
-        id=record.id, workspace=record.workspace, state="running", begun_at=record.at, by=record.by,
-        reason=record.reason, events=min(record.erased, total), events_total=total,
-    )  # fmt: skip
+        id=record.id,
+        workspace=record.workspace,
+        state="running",
+        begun_at=record.at,
+        by=record.by,
+        reason=record.reason,
+        events=min(record.erased, total),
+        events_total=total,
+    )
 
 
 def _done(content: bytes) -> Erasure:
     certificate = certificates.read(content)
     return Erasure(
-        id=certificate.erasure, workspace=certificate.workspace, state="done",
-        begun_at=parse_time(certificate.begun_at), by=certificate.by,
-        reason=certificate.reason, events=certificate.events, events_total=certificate.events, certificate=content,
-    )  # fmt: skip
+        id=certificate.erasure,
+        workspace=certificate.workspace,
+        state="done",
+        begun_at=parse_time(certificate.begun_at),
+        by=certificate.by,
+        reason=certificate.reason,
+        events=certificate.events,
+        events_total=certificate.events,
+        certificate=content,
+    )

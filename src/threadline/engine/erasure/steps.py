@@ -128,9 +128,16 @@ class Steps:
         gone = [*threads, Delete(person_key(record.person)), Delete(snapshot_key(record.person))]
         added, content = self._certified(record, left)
         closed = Record(
-            id=record.id, workspace=record.workspace, stage="closed", at=record.at, by=record.by,
-            reason=record.reason, again=record.again, certified=content, erased=record.erased,
-        )  # fmt: skip
+            id=record.id,
+            workspace=record.workspace,
+            stage="closed",
+            at=record.at,
+            by=record.by,
+            reason=record.reason,
+            again=record.again,
+            certified=content,
+            erased=record.erased,
+        )
         self._put_all([*gone, *added, at.changed(closed)])
         engine.recorder.forget_person(record.person, record.heads)
 
@@ -156,15 +163,23 @@ class Steps:
         before[removal.EVENTS] = len(erased.ids)
         counts = without_zeros(before)
         return Certificate(
-            erasure=record.id, workspace=record.workspace, sequence=head.sequence + 1,
-            begun_at=format_time(record.at), at=format_time(self._engine.recorder.clock()), by=record.by,
+            erasure=record.id,
+            workspace=record.workspace,
+            sequence=head.sequence + 1,
+            begun_at=format_time(record.at),
+            at=format_time(self._engine.recorder.clock()),
+            by=record.by,
             reason=record.reason,
             threads=sorted(certificates.thread_pseudonym(key, thread) for thread in record.heads),
-            events=len(erased.ids), events_digest=certificates.hash_of("".join(erased.ids).encode()),
+            events=len(erased.ids),
+            events_digest=certificates.hash_of("".join(erased.ids).encode()),
             recorded=[format_time(at) for at in erased.recorded],
-            before=counts, after={kind: left[kind] for kind in counts}, remaining=record.remaining, version=_version(),
+            before=counts,
+            after={kind: left[kind] for kind in counts},
+            remaining=record.remaining,
+            version=_version(),
             previous=head.hash,
-        ), head  # fmt: skip
+        ), head
 
     def purge(self, at: Stored) -> None:
         """Overwrite what is left in files, hand the certificate over, and forget that the erasure was under way."""

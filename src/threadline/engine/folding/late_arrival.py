@@ -14,9 +14,13 @@ from threadline.kernel.projection import Fold, State
 
 
 def take_in(
-    scene: Scene, person: Person, recorded: Recorded, steps: Sequence[tuple[int, Fold]], now: int,
+    scene: Scene,
+    person: Person,
+    recorded: Recorded,
+    steps: Sequence[tuple[int, Fold]],
+    now: int,
     again: Callable[[Person, int], State],
-) -> bool:  # fmt: skip
+) -> bool:
     """Fold an event that is in the person's history already; returns whether snapshot and tail still give the states.
     ``again`` folds a state from the history."""
     latest = (recorded.event.occurred_at, recorded.id)

@@ -46,7 +46,7 @@ class Person:
         "unwritten",
         "version",
         "workspace",
-    )  # fmt: skip
+    )
 
     def __init__(self, id: str, workspace: str, created_at: int, states: States) -> None:
         self.id = id

@@ -172,18 +172,33 @@ _ERASING_START = b"\x93" + pack(_ERASING)
 
 
 def _pack_head(person: Person) -> bytes:
-    return pack((
-        _HEAD, person.described(), list(person.heads.values()), person.packed_timers(), person.latest,
-        person.snapshot_version, b"".join(person.tail or ()), person.size,
-    ))  # fmt: skip
+    return pack(
+        (
+            _HEAD,
+            person.described(),
+            list(person.heads.values()),
+            person.packed_timers(),
+            person.latest,
+            person.snapshot_version,
+            b"".join(person.tail or ()),
+            person.size,
+        )
+    )
 
 
 def _fields(person: Person) -> tuple[Any, ...]:
     heads = person.heads
     return (
-        _WHOLE, person.workspace, person.created_at, list(heads), list(heads.values()),
-        [person.identifiers[thread] for thread in heads], person.never_merge, person.packed_timers(), person.latest,
-    )  # fmt: skip
+        _WHOLE,
+        person.workspace,
+        person.created_at,
+        list(heads),
+        list(heads.values()),
+        [person.identifiers[thread] for thread in heads],
+        person.never_merge,
+        person.packed_timers(),
+        person.latest,
+    )
 
 
 def pack_person(person: Person, catalogue: Catalogue) -> bytes:

@@ -57,9 +57,16 @@ class Jobs:
         self._clock = clock
 
     def create(
-        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
+        self,
+        workspace: str,
+        kind: str,
+        id: str,
+        params: dict[str, Any],
+        *,
+        by: str,
+        due_at: int = 0,
         writes: Sequence[Put | Delete | Check] = (),
-    ) -> Job:  # fmt: skip
+    ) -> Job:
         """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
 
         Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
@@ -119,9 +126,12 @@ class Jobs:
                 raise Conflict(f"job {id!r} is {job.state}, and cannot become {state}")
             started: JobState = "running" if job.cursor else "scheduled"
             after = replace(
-                job, state=started if state == "running" else state, failures=0, changed_at=self._clock(),
+                job,
+                state=started if state == "running" else state,
+                failures=0,
+                changed_at=self._clock(),
                 problem="" if state == "running" else job.problem,
-            )  # fmt: skip
+            )
             if self._store.commit([Batch(writes=stored.changed(after))])[0] is None:
                 return after
         raise Conflict(f"job {id!r} changes all the time; try again")
@@ -132,15 +142,22 @@ def new_job(
 ) -> tuple[Job, list[Put]]:
     """A job that begins at an instant (0: now), and the writes that create it unless there is one of this id."""
     job = Job(
-        id=id, workspace=workspace, kind=kind, params=params, due_at=due_at or now, created_at=now, created_by=by,
+        id=id,
+        workspace=workspace,
+        kind=kind,
+        params=params,
+        due_at=due_at or now,
+        created_at=now,
+        created_by=by,
         changed_at=now,
-    )  # fmt: skip
+    )
     due = _due_key(job)
     assert due is not None, "a new job is due"
     return job, [
-        Put(Key(JOB, workspace, id), _packed(job), 0), Put(due, _packed_name(job)),
+        Put(Key(JOB, workspace, id), _packed(job), 0),
+        Put(due, _packed_name(job)),
         Put(Key(JOB_CREATED, workspace, f"{time_key(now)}.{id}"), id.encode()),
-    ]  # fmt: skip
+    ]
 
 
 def stored_job(store: Store, workspace: str, id: str) -> StoredJob | None:

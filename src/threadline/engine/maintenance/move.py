@@ -36,7 +36,7 @@ from threadline.kernel.store import (
     feed_pages,
     is_erased,
     scan_pages,
-)  # fmt: skip
+)
 from threadline.kernel.typed import prepared
 
 

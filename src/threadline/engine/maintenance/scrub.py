@@ -145,8 +145,9 @@ class Scrub:
         for comparison in differing:
             log.error(
                 "person %s is not what a fold of the log makes of them: %s; `threadline verify` checks everybody",
-                comparison.item.key.partition, comparison.unreadable or "states differ",
-            )  # fmt: skip
+                comparison.item.key.partition,
+                comparison.unreadable or "states differ",
+            )
         return len(differing)
 
     def _pause_seconds(self, state: Scrubbed) -> float:

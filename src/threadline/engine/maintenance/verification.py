@@ -57,9 +57,13 @@ def verify(
     people, breaches = Refolded(0, 0, (), 0, ()), list[str]()
     try:
         people = refold_everybody(
-            store, engine.catalogue, write=False, jobs=jobs, opener=opener,
+            store,
+            engine.catalogue,
+            write=False,
+            jobs=jobs,
+            opener=opener,
             progress=lambda count: progress("people verified", count),
-        )  # fmt: skip
+        )
         if people.tally is not None and not people.unreadable and not log.damaged:
             faults += differences(store, feed, people.tally, engine.clock())
         breaches = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]

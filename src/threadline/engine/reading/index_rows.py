@@ -15,9 +15,15 @@ class IndexRows:
         self._store = store
 
     def read(
-        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000,
-        *, reverse: bool = False,
-    ) -> list[Row]:  # fmt: skip
+        self,
+        table: str,
+        partition: str,
+        start: str = "",
+        stop: str | None = None,
+        limit: int = 1_000,
+        *,
+        reverse: bool = False,
+    ) -> list[Row]:
         """Rows of a partition with start <= sort < stop, by sort, at most ``limit``; go on after the last sort."""
         items = self._store.query(table, partition, start, stop, limit, reverse)
         # No store holds an empty value: a row without one is written as this byte.

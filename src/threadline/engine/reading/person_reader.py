@@ -203,17 +203,31 @@ class PersonReader:
                         raise
 
     def all_events(
-        self, person: ports.Person, *, start: int | None = None, stop: int | None = None,
-        types: frozenset[str] = frozenset(), after: Cursor | None = None, reverse: bool = False,
-        size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False, counting: bool = False,
-    ) -> Iterator[Recorded]:  # fmt: skip
+        self,
+        person: ports.Person,
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        types: frozenset[str] = frozenset(),
+        after: Cursor | None = None,
+        reverse: bool = False,
+        size: int = EVENTS_PAGE_MAX,
+        skip_damaged: bool = False,
+        counting: bool = False,
+    ) -> Iterator[Recorded]:
         """The same to the end, however many there are, in pages of ``size``; ``counting``: only those that count, as
         folds see them, because their speaker may say them."""
         counts = self.catalogue.event_types.counts
         while page := self.events(
-            person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse,
+            person,
+            start=start,
+            stop=stop,
+            types=types,
+            after=after,
+            limit=size,
+            reverse=reverse,
             skip_damaged=skip_damaged,
-        ):  # fmt: skip
+        ):
             yield from (recorded for recorded in page if counts(recorded.event)) if counting else page
             if len(page) < size:
                 return

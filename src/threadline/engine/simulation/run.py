@@ -43,17 +43,28 @@ def _variant(spec: VariantSpec, *others: Evaluator, explaining: bool = False) ->
 
 
 def simulation(
-    old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
+    old: VariantSpec,
+    new: VariantSpec,
+    start: int,
+    stop: int,
+    tally: Tally,
+    *,
     endings: tuple[Ending, Ending] | None = None,
     recorded_decision: RecordedDecision | None = None,
-) -> Simulation:  # fmt: skip
+) -> Simulation:
     """The simulation of two variants. Where both fold alike, one simulated person serves both as long as possible."""
     alike = old.catalogue is new.catalogue and old.replayed == new.replayed
     return Simulation(
-        _variant(old), _variant(new), _variant(old, new.evaluator) if alike else None,
-        (_variant(old, explaining=True), _variant(new, explaining=True)), start, stop, tally, endings,
+        _variant(old),
+        _variant(new),
+        _variant(old, new.evaluator) if alike else None,
+        (_variant(old, explaining=True), _variant(new, explaining=True)),
+        start,
+        stop,
+        tally,
+        endings,
         recorded_decision,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -90,9 +101,14 @@ class Simulation:
 
 
 def run(
-    store: Store, catalogue: Catalogue, workspace: str, simulation: Simulation, *,
-    after: Key | None = None, people: Sequence[str] | None = None,
-) -> Iterator[PageDone]:  # fmt: skip
+    store: Store,
+    catalogue: Catalogue,
+    workspace: str,
+    simulation: Simulation,
+    *,
+    after: Key | None = None,
+    people: Sequence[str] | None = None,
+) -> Iterator[PageDone]:
     """Replay everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):

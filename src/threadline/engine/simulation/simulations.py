@@ -24,10 +24,18 @@ class Simulations:
         self._running = threading.Lock()
 
     def replay(
-        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
-        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
+        self,
+        workspace: str,
+        old: VariantSpec,
+        new: VariantSpec,
+        start: int,
+        stop: int,
+        tally: Tally,
+        *,
+        people: Sequence[str] | None = None,
+        endings: tuple[Ending, Ending] | None = None,
         recorded_decision: RecordedDecision | None = None,
-    ) -> Pages:  # fmt: skip
+    ) -> Pages:
         """Replay everybody's history, or that of ``people`` by id, in two variants, from a key on."""
         tried = simulation(old, new, start, stop, tally, endings=endings, recorded_decision=recorded_decision)
         return lambda after: run(self._store, self._catalogue, workspace, tried, after=after, people=people)

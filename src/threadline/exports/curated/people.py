@@ -21,13 +21,25 @@ _PAGE = 500
 _ROWS_MAX = 50_000
 """Rows that are gathered before they go to DuckDB."""
 _ARROW: dict[Kind, Any] = {
-    "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
-    "instant": pa.timestamp("us", "UTC"), "day": pa.date32(), "json": pa.string(), "texts": pa.list_(pa.string()),
-}  # fmt: skip
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "flag": pa.bool_(),
+    "instant": pa.timestamp("us", "UTC"),
+    "day": pa.date32(),
+    "json": pa.string(),
+    "texts": pa.list_(pa.string()),
+}
 DUCKDB: dict[Kind, str] = {
-    "text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "flag": "BOOLEAN", "instant": "TIMESTAMPTZ",
-    "day": "DATE", "json": "VARCHAR", "texts": "VARCHAR[]",
-}  # fmt: skip
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "flag": "BOOLEAN",
+    "instant": "TIMESTAMPTZ",
+    "day": "DATE",
+    "json": "VARCHAR",
+    "texts": "VARCHAR[]",
+}
 _OF_EVENTS = "SELECT person, count(*) AS events, sum(position)::BIGINT AS positions, bit_xor(hash(position)) AS mixed"
 """A person by the set of their events. A late event, an erasure, a merge and a split all show in it."""
 

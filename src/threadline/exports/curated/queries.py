@@ -126,9 +126,17 @@ def _summary(name: str, begins: str) -> str:
     first = begins.replace("day", "first", 1)
     sums = ", ".join(
         f"coalesce(sum({measure}), 0)::BIGINT AS {measure}"
-        for measure in ("people", "new_people", "events", "sessions", "points_earned", "points_spent", "mails_sent",
-                     "decisions")
-    )  # fmt: skip
+        for measure in (
+            "people",
+            "new_people",
+            "events",
+            "sessions",
+            "points_earned",
+            "points_spent",
+            "mails_sent",
+            "decisions",
+        )
+    )
     return f"""
 SELECT {name}, {sums} FROM (
   SELECT {begins} AS {name}, count(DISTINCT person) AS people, sum(events) AS events FROM daily_activity GROUP BY 1
@@ -148,10 +156,15 @@ SELECT topic, application, scope, value, period, count(*) AS people, sum(total):
 FROM content_totals WHERE total > 0 GROUP BY ALL"""
 
 TABLES: Mapping[str, str] = {
-    "sessions": _SESSIONS, "daily_activity": _DAILY_ACTIVITY, "points_facts": _POINTS_FACTS, "sends": _SENDS,
-    "decisions": _DECISIONS, "daily_summary": _summary("day", "day"),
-    "weekly_summary": _summary("week", "date_trunc('week', day)::DATE"), "content_effectiveness": _CONTENT,
-}  # fmt: skip
+    "sessions": _SESSIONS,
+    "daily_activity": _DAILY_ACTIVITY,
+    "points_facts": _POINTS_FACTS,
+    "sends": _SENDS,
+    "decisions": _DECISIONS,
+    "daily_summary": _summary("day", "day"),
+    "weekly_summary": _summary("week", "date_trunc('week', day)::DATE"),
+    "content_effectiveness": _CONTENT,
+}
 """By table, in an order in which they can be created."""
 
 _DAYS = "(SELECT unnest(generate_series(min(day), current_date, INTERVAL 1 DAY))::DATE AS day FROM streak_snapshots)"

@@ -42,9 +42,11 @@ _DAY: _Written = ("day", "day", "The day, UTC.")
 _TRUSTED = "Events that came over a wire do not count."
 
 SESSIONS = Table(
-    "sessions", "Runs of a person's events with less than 30 minutes between one and the next.",
+    "sessions",
+    "Runs of a person's events with less than 30 minutes between one and the next.",
     _columns(
-        ("session", "text", "The id of its first event."), _PERSON,
+        ("session", "text", "The id of its first event."),
+        _PERSON,
         ("number", "integer", "Its number among the person's sessions, from 1."),
         ("day", "day", "The day on which it began, UTC."),
         ("started_at", "instant", "When its first event occurred."),
@@ -54,12 +56,14 @@ SESSIONS = Table(
         ("last_type", "text", "The type of its last event."),
     ),
     ("session",),
-)  # fmt: skip
+)
 
 DAILY_ACTIVITY = Table(
-    "daily_activity", "A person's day with events of their own; what Threadline itself has recorded does not count.",
+    "daily_activity",
+    "A person's day with events of their own; what Threadline itself has recorded does not count.",
     _columns(
-        _DAY, _PERSON,
+        _DAY,
+        _PERSON,
         ("events", "integer", "Events on that day."),
         ("first_event", "text", "The id of the first one."),
         ("first_at", "instant", "When the first one occurred."),
@@ -67,12 +71,15 @@ DAILY_ACTIVITY = Table(
         ("points_earned", "integer", "Points that were earned on that day."),
     ),
     ("day", "person"),
-)  # fmt: skip
+)
 
 POINTS_FACTS = Table(
-    "points_facts", f"The lines of the points ledger; their sum is a balance. {_TRUSTED}",
+    "points_facts",
+    f"The lines of the points ledger; their sum is a balance. {_TRUSTED}",
     _columns(
-        ("event", "text", "The id of the line."), _PERSON, _DAY,
+        ("event", "text", "The id of the line."),
+        _PERSON,
+        _DAY,
         ("occurred_at", "instant", "When it counts from."),
         ("kind", "text", "earned, spent, adjusted or expired."),
         ("points", "integer", "What the balance changed by; below 0 for what went out."),
@@ -82,7 +89,7 @@ POINTS_FACTS = Table(
         ("source", "text", "The source of the line."),
     ),
     ("event",),
-)  # fmt: skip
+)
 
 _TOTALS: tuple[_Written, ...] = (
     ("people", "integer", "People with events of their own."),
@@ -98,14 +105,20 @@ _TOTALS: tuple[_Written, ...] = (
 DAILY_SUMMARY = Table("daily_summary", "What happened on a day, of everybody.", _columns(_DAY, *_TOTALS), ("day",))
 
 WEEKLY_SUMMARY = Table(
-    "weekly_summary", "What happened in a week, Monday to Sunday, of everybody.",
-    _columns(("week", "day", "The week's Monday, UTC."), *_TOTALS), ("week",), sort="week",
-)  # fmt: skip
+    "weekly_summary",
+    "What happened in a week, Monday to Sunday, of everybody.",
+    _columns(("week", "day", "The week's Monday, UTC."), *_TOTALS),
+    ("week",),
+    sort="week",
+)
 
 SENDS = Table(
-    "sends", f"Mails that were sent or skipped, and what came back of them. {_TRUSTED}",
+    "sends",
+    f"Mails that were sent or skipped, and what came back of them. {_TRUSTED}",
     _columns(
-        ("event", "text", "The id of the event."), _PERSON, _DAY,
+        ("event", "text", "The id of the event."),
+        _PERSON,
+        _DAY,
         ("occurred_at", "instant", "When it was sent or skipped."),
         ("message", "text", "The id of the message."),
         ("status", "text", "sent or skipped."),
@@ -127,12 +140,15 @@ SENDS = Table(
         ("replied_at", "instant", "When the recipient answered first."),
     ),
     ("event",),
-)  # fmt: skip
+)
 
 DECISIONS = Table(
-    "decisions", f"What rules decided. {_TRUSTED}",
+    "decisions",
+    f"What rules decided. {_TRUSTED}",
     _columns(
-        ("decision", "text", "The id of the decision."), _PERSON, _DAY,
+        ("decision", "text", "The id of the decision."),
+        _PERSON,
+        _DAY,
         ("occurred_at", "instant", "When it was made."),
         ("event", "text", "The id of the event that it is about."),
         ("rule", "text", "The rule."),
@@ -145,12 +161,14 @@ DECISIONS = Table(
         ("hash", "text", "The hash of the decision."),
     ),
     ("decision",),
-)  # fmt: skip
+)
 
 STREAK_SNAPSHOTS = Table(
-    "streak_snapshots", "How a person's streak stood at the end of days; a row for each change.",
+    "streak_snapshots",
+    "How a person's streak stood at the end of days; a row for each change.",
     _columns(
-        _PERSON, ("streak", "text", "The streak's name."),
+        _PERSON,
+        ("streak", "text", "The streak's name."),
         ("day", "day", "The first day, UTC, at whose end it stood so."),
         ("until", "day", "The first day at whose end it no longer did; null: it does so to this day."),
         ("current", "integer", "Its length, in periods."),
@@ -158,11 +176,13 @@ STREAK_SNAPSHOTS = Table(
         ("freezes", "integer", "Freezes that are left."),
         ("cadence", "text", "day, week or month."),
     ),
-    ("person", "streak", "day"), folded=True,
-)  # fmt: skip
+    ("person", "streak", "day"),
+    folded=True,
+)
 
 CONTENT_TOTALS = Table(
-    "content_totals", "What a person did with a topic, an application and a scope in a period.",
+    "content_totals",
+    "What a person did with a topic, an application and a scope in a period.",
     _columns(
         _PERSON,
         ("topic", "text", "The topic."),
@@ -174,11 +194,14 @@ CONTENT_TOTALS = Table(
         ("first_at", "instant", "When the first one occurred."),
         ("last_at", "instant", "When the last one occurred."),
     ),
-    ("person", "topic", "application", "scope", "value", "period"), folded=True, sort="period",
-)  # fmt: skip
+    ("person", "topic", "application", "scope", "value", "period"),
+    folded=True,
+    sort="period",
+)
 
 CONTENT_EFFECTIVENESS = Table(
-    "content_effectiveness", "What people did with a topic, an application and a scope in a period.",
+    "content_effectiveness",
+    "What people did with a topic, an application and a scope in a period.",
     _columns(
         *CONTENT_TOTALS.columns[1:6],
         ("people", "integer", "People whose actions count."),
@@ -186,20 +209,35 @@ CONTENT_EFFECTIVENESS = Table(
         ("first_at", "instant", "When the first one occurred."),
         ("last_at", "instant", "When the last one occurred."),
     ),
-    ("topic", "application", "scope", "value", "period"), sort="period",
-)  # fmt: skip
+    ("topic", "application", "scope", "value", "period"),
+    sort="period",
+)
 
 FIXED = (
-    SESSIONS, DAILY_ACTIVITY, POINTS_FACTS, DAILY_SUMMARY, WEEKLY_SUMMARY, SENDS, DECISIONS, STREAK_SNAPSHOTS,
-    CONTENT_TOTALS, CONTENT_EFFECTIVENESS,
-)  # fmt: skip
+    SESSIONS,
+    DAILY_ACTIVITY,
+    POINTS_FACTS,
+    DAILY_SUMMARY,
+    WEEKLY_SUMMARY,
+    SENDS,
+    DECISIONS,
+    STREAK_SNAPSHOTS,
+    CONTENT_TOTALS,
+    CONTENT_EFFECTIVENESS,
+)
 """The tables whose columns do not depend on what is declared."""
 
 VECTORS = "feature_vectors"
 _FEATURE_KINDS: Mapping[str, Kind] = {
-    "count": "integer", "distinct": "integer", "days_since": "integer", "preferred_hour": "integer",
-    "preferred_day": "integer", "any": "flag", "first": "text", "last": "text",
-}  # fmt: skip
+    "count": "integer",
+    "distinct": "integer",
+    "days_since": "integer",
+    "preferred_hour": "integer",
+    "preferred_day": "integer",
+    "any": "flag",
+    "first": "text",
+    "last": "text",
+}
 
 
 def feature_vectors(features: Iterable[tuple[str, str, str]]) -> Table:
@@ -209,6 +247,9 @@ def feature_vectors(features: Iterable[tuple[str, str, str]]) -> Table:
         for name, aggregate, about in features
     ]
     return Table(
-        VECTORS, "Everybody's features at the end of each day on which they had an event.",
-        (*_columns(_DAY, _PERSON), *columns), ("day", "person"), folded=True,
-    )  # fmt: skip
+        VECTORS,
+        "Everybody's features at the end of each day on which they had an event.",
+        (*_columns(_DAY, _PERSON), *columns),
+        ("day", "person"),
+        folded=True,
+    )

@@ -29,9 +29,17 @@ def write_part(lake: Lake, part: Part, table: str, first: int, last: int) -> Fil
     name = f"raw/{path_name(part.workspace)}/{table}/{below}part-{first:020}-{last:020}-{digest[:8]}.parquet"
     lake.storage.write(name, content)
     return File(
-        name=name, workspace=part.workspace, table=table, event=part.event, dt=part.dt, first=first, last=last,
-        rows=part.table.num_rows, bytes=len(content), sha256=digest,
-    )  # fmt: skip
+        name=name,
+        workspace=part.workspace,
+        table=table,
+        event=part.event,
+        dt=part.dt,
+        first=first,
+        last=last,
+        rows=part.table.num_rows,
+        bytes=len(content),
+        sha256=digest,
+    )
 
 
 def parquet(table: Any, first: int, last: int) -> bytes:

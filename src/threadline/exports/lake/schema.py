@@ -91,13 +91,17 @@ def recorded_of(row: Mapping[str, Any]) -> Recorded:
     """The event of a row, such as one of ``table.to_pylist()`` or of a query: equal to what is stored."""
     sent = row["sent_time"]
     values = [
-        _json.encode(row["type"]), _bytes(row["identifiers"]), b"%d" % from_datetime(row["occurred_at"]),
+        _json.encode(row["type"]),
+        _bytes(row["identifiers"]),
+        b"%d" % from_datetime(row["occurred_at"]),
         *(_json.encode(row[name]) for name in ("key", "source", "source_type", "workspace")),
-        _bytes(row["properties"]), _bytes(row["context"]), b"%d" % from_datetime(row["received_at"]),
+        _bytes(row["properties"]),
+        _bytes(row["context"]),
+        b"%d" % from_datetime(row["received_at"]),
         b"null" if sent is None else b"%d" % from_datetime(sent),
         *(_json.encode(row[name]) for name in ("marks", "historical", "schema_version", "object_id", "object_ref")),
         _bytes(row["wire"]),
-    ]  # fmt: skip
+    ]
     event = decode_event(b"[%b]" % b",".join(values))
     at = from_datetime(row["recorded_at"])
     return Recorded(event, row["id"], row["thread"], row["sequence"], at, row["cause"])

@@ -58,11 +58,16 @@ def message_of(catalogue: Catalogue, position: int, recorded: Recorded, person: 
     """The message of an event at a position of the feed. ``person`` is whose it is now."""
     event, touches = recorded.event, touched(catalogue, recorded.event.type)
     content: dict[str, Any] = {
-        "position": position, "workspace": event.workspace, "touches": touches, "event": event_view(recorded, person),
-    }  # fmt: skip
+        "position": position,
+        "workspace": event.workspace,
+        "touches": touches,
+        "event": event_view(recorded, person),
+    }
     attributes: dict[str, str | list[str]] = {
-        "type": _attribute(event.type), "workspace": _attribute(event.workspace), "source_type": event.source_type,
-    }  # fmt: skip
+        "type": _attribute(event.type),
+        "workspace": _attribute(event.workspace),
+        "source_type": event.source_type,
+    }
     if touches:
         attributes["touches"] = touches
     # What stands in JSON text unescaped is refused by SNS all the same, such as U+FFFF.

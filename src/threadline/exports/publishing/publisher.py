@@ -123,11 +123,13 @@ def queue_publisher(engine: Engine, url: str, client: Any, touching: str) -> Pub
     def send(messages: Sequence[Message]) -> Sequence[dict[str, Any]]:
         entries = [
             {
-                "Id": str(index), "MessageBody": message.body, "MessageAttributes": message.sent_attributes(),
+                "Id": str(index),
+                "MessageBody": message.body,
+                "MessageAttributes": message.sent_attributes(),
                 **_order(message, ordered),
             }
             for index, message in enumerate(messages)
-        ]  # fmt: skip
+        ]
         try:
             answer = client.send_message_batch(QueueUrl=url, Entries=entries)
         except Exception as error:

@@ -31,9 +31,13 @@ def connect(path: Path | None) -> Connection:
     try:
         db.set_busy_timeout(_BUSY_TIMEOUT_MS)
         for pragma, value in (
-            ("page_size", 8_192), ("journal_mode", "wal"), ("synchronous", "normal"), ("secure_delete", 1),
-            ("cache_size", -_CACHE_KIB), ("temp_store", "memory"),
-        ):  # fmt: skip
+            ("page_size", 8_192),
+            ("journal_mode", "wal"),
+            ("synchronous", "normal"),
+            ("secure_delete", 1),
+            ("cache_size", -_CACHE_KIB),
+            ("temp_store", "memory"),
+        ):
             db.pragma(pragma, value)
     except BaseException:
         db.close()

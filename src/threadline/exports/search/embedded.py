@@ -203,8 +203,9 @@ class EmbeddedIndex:
                 before = page[-2].cursor if len(page) > 1 else reached.cursor
                 last = page[-1]
                 reached = _Reached(reached.position + len(page), last.cursor, before, last.entry.id)
-            db.execute("UPDATE reached SET (position, cursor, before, last_id, erased) = (?, ?, ?, ?, ?)",
-                       (*reached[:4], mark))  # fmt: skip
+            db.execute(
+                "UPDATE reached SET (position, cursor, before, last_id, erased) = (?, ?, ?, ?, ?)", (*reached[:4], mark)
+            )
         if removed and self.path is not None:
             clean(db, rewritten=removed >= REWRITE_FROM)
 

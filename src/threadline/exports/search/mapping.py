@@ -31,22 +31,30 @@ INDEX: dict[str, Any] = {
         "analysis": {
             # The words that the embedded index has: letters and digits, without accents, in lower case.
             "tokenizer": {"words": {"type": "pattern", "pattern": r"[^\p{L}\p{N}\p{M}]+"}},
-            "analyzer": {
-                "words": {"type": "custom", "tokenizer": "words", "filter": ["lowercase", "asciifolding"]},
-            },
+            "analyzer": {"words": {"type": "custom", "tokenizer": "words", "filter": ["lowercase", "asciifolding"]}},
         },
     },
     "mappings": {
         "dynamic": False,
         "properties": {
-            "event_id": _KEYWORD, "stream_id": _KEYWORD, "event_type": _KEYWORD, "links": _KEYWORD,
-            "decision_id": _KEYWORD, "rule_id": _KEYWORD, "rule_version": {"type": "long"}, "status": _KEYWORD,
-            "occurred_at": {"type": "date"}, "evaluated_at": {"type": "date"}, "id": _KEYWORD,
-            "at": {"type": "long"}, "text": {"type": "text", "analyzer": "words"},
-            "payload": {"type": "object", "enabled": False}, "trace": {"type": "object", "enabled": False},
+            "event_id": _KEYWORD,
+            "stream_id": _KEYWORD,
+            "event_type": _KEYWORD,
+            "links": _KEYWORD,
+            "decision_id": _KEYWORD,
+            "rule_id": _KEYWORD,
+            "rule_version": {"type": "long"},
+            "status": _KEYWORD,
+            "occurred_at": {"type": "date"},
+            "evaluated_at": {"type": "date"},
+            "id": _KEYWORD,
+            "at": {"type": "long"},
+            "text": {"type": "text", "analyzer": "words"},
+            "payload": {"type": "object", "enabled": False},
+            "trace": {"type": "object", "enabled": False},
         },
     },
-}  # fmt: skip
+}
 
 
 def alias_of(prefix: str, workspace: str, kind: str) -> str:
@@ -60,25 +68,38 @@ def body_of(recorded: Recorded, document: Document) -> dict[str, Any]:
     event, properties = recorded.event, recorded.event.properties
     at = min(max(event.occurred_at, EARLIEST), LATEST)
     shared = {
-        "id": document.id, "stream_id": document.thread, "event_type": document.type, "at": at, "text": document.text,
-        "links": list(document.links), "occurred_at": format_time(at)[:-4] + "Z",
-    }  # fmt: skip
+        "id": document.id,
+        "stream_id": document.thread,
+        "event_type": document.type,
+        "at": at,
+        "text": document.text,
+        "links": list(document.links),
+        "occurred_at": format_time(at)[:-4] + "Z",
+    }
     if not document.rule:
         return {**shared, "event_id": document.id, "payload": properties}
     return {
-        **shared, "decision_id": document.id, "event_id": properties.get("event_id"), "rule_id": document.rule,
-        "rule_version": properties.get("version"), "status": document.status, "evaluated_at": shared["occurred_at"],
+        **shared,
+        "decision_id": document.id,
+        "event_id": properties.get("event_id"),
+        "rule_id": document.rule,
+        "rule_version": properties.get("version"),
+        "status": document.status,
+        "evaluated_at": shared["occurred_at"],
         "trace": properties.get("trace"),
-    }  # fmt: skip
+    }
 
 
 def search_body(query: Query) -> dict[str, Any]:
     """A query in the language of OpenSearch. It finds one more than a page has, to know whether there is another."""
     terms: list[dict[str, Any]] = [_phrase(phrase) for phrase in query.phrases if not phrase.is_excluded]
     for field, values in (
-        ("event_type", [query.type]), ("stream_id", query.threads or ()), ("rule_id", [query.rule]),
-        ("status", [query.status]), ("links", query.links),
-    ):  # fmt: skip
+        ("event_type", [query.type]),
+        ("stream_id", query.threads or ()),
+        ("rule_id", [query.rule]),
+        ("status", [query.status]),
+        ("links", query.links),
+    ):
         if any(values):
             terms.append({"terms": {field: list(values)}})
     span = {name: at for name, at in (("gte", query.start), ("lt", query.stop)) if at is not None}
@@ -87,9 +108,11 @@ def search_body(query: Query) -> dict[str, Any]:
     excluded = [_phrase(phrase) for phrase in query.phrases if phrase.is_excluded]
     body: dict[str, Any] = {
         "query": {"bool": {"filter": terms, "must_not": excluded}},
-        "sort": [{"at": "desc"}, {"id": "desc"}], "size": query.limit + 1, "_source": False,
+        "sort": [{"at": "desc"}, {"id": "desc"}],
+        "size": query.limit + 1,
+        "_source": False,
         "track_total_hits": query.facets,
-    }  # fmt: skip
+    }
     if query.cursor:
         body["search_after"] = _after(query.cursor)
     if query.facets:

@@ -81,8 +81,9 @@ class OpenSearch:
 
     def _bulk(self, actions: Sequence[Action]) -> None:
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            lines = b"".join(msgspec.json.encode(head) + b"\n" + (b"" if body is None else body + b"\n")
-                             for head, body in actions)  # fmt: skip
+            lines = b"".join(
+                msgspec.json.encode(head) + b"\n" + (b"" if body is None else body + b"\n") for head, body in actions
+            )
             answer = self.call("POST", "/_bulk?refresh=true", lines=lines)
             results = [next(iter(item.values())) for item in answer["items"]]
             refused = [(action, result) for action, result in zip(actions, results, strict=True) if _is_refused(result)]

@@ -71,9 +71,12 @@ class _Generation:
         last = page.first + len(page.entries) - 1
         self.take_out_erased()
         state = {
-            "worker": self.name, "shard": "feed", "cursor": page.entries[-1].cursor, "position": last,
+            "worker": self.name,
+            "shard": "feed",
+            "cursor": page.entries[-1].cursor,
+            "position": last,
             "last_processed_at": format_time(self._cluster.clock()),
-        }  # fmt: skip
+        }
         _write(self._client, self._cluster, self.name, state)
 
     def take_out_erased(self) -> None:

@@ -102,9 +102,11 @@ def _people(session: Any, source: Source) -> Any:
     f = _part("pyspark.sql.functions")
 
     events = _read(session, _EVENTS, source.events)
-    owners = _read(session, _IDENTITIES, source.identities).groupBy("thread").agg(
-        f.max_by("person", "position").alias("owner")
-    )  # fmt: skip
+    owners = (
+        _read(session, _IDENTITIES, source.identities)
+        .groupBy("thread")
+        .agg(f.max_by("person", "position").alias("owner"))
+    )
     times = {name: f.coalesce(f.unix_micros(name), f.lit(NO_TIME)) for name in TIMES}
     whose = f.coalesce("owner", "person")
     return events.join(owners, "thread", "left").withColumns({**times, "person": whose}).select("person", *COLUMNS)

@@ -112,9 +112,15 @@ def write_states(lake: Lake, source: Source, definitions: str, rows: Iterable[Pe
 def states_file(source: Source, name: str, rows: int, size: int, digest: str) -> File:
     """A file of states, as the manifest names it."""
     return File(
-        name=name, workspace=source.workspace, table=STATES, first=1, last=source.position, rows=rows, bytes=size,
+        name=name,
+        workspace=source.workspace,
+        table=STATES,
+        first=1,
+        last=source.position,
+        rows=rows,
+        bytes=size,
         sha256=digest,
-    )  # fmt: skip
+    )
 
 
 def _publish(lake: Lake, began: Manifest, done: Sequence[tuple[Source, Sequence[File]]]) -> None:

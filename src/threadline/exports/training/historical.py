@@ -150,9 +150,11 @@ class Training:
         ids = connection.execute("SELECT ref FROM own JOIN owners ON ref = thread").fetchall()
         threads.update((ref, ref) for (ref,) in ids)
         labels = _table(
-            place=list(range(len(asked.refs))), ref=list(asked.refs), thread=[threads[ref] for ref in asked.refs],
+            place=list(range(len(asked.refs))),
+            ref=list(asked.refs),
+            thread=[threads[ref] for ref in asked.refs],
             instant=list(asked.ats),
-        )  # fmt: skip
+        )
         connection.register("labels", labels)
         connection.execute(_LABELS)
         connection.execute(_WANTED)

@@ -75,12 +75,21 @@ def _key(secret: str, day: str, region: str) -> bytes:
 Body = dict[str, Any]
 
 _TARGETS = {"dynamodb": "DynamoDB_20120810.", "dynamodbstreams": "DynamoDBStreams_20120810."}
-_PATIENCE = frozenset({
-    "ContinuousBackupsUnavailableException", "InternalServerError", "LimitExceededException",
-    "ProvisionedThroughputExceededException", "RequestLimitExceeded", "ServiceUnavailable",
-    "ServiceUnavailableException", "ThrottledException", "ThrottlingException", "TransactionConflictException",
-    "TransactionInProgressException",
-})  # fmt: skip
+_PATIENCE = frozenset(
+    {
+        "ContinuousBackupsUnavailableException",
+        "InternalServerError",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "ThrottledException",
+        "ThrottlingException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
 """Errors that another attempt may not meet."""
 _PASSING = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 """Reasons of a cancelled transaction that another attempt may not meet."""

@@ -132,8 +132,13 @@ def find_loss(path: Path) -> Loss | None:
     log_file = read_log(log_path, whole.page_bytes)
     if mark is not None and alone.is_readable and alone.store != mark.store:
         if whole.frames and mark.salts != NO_SALTS and _follows(log_file.salts, mark.salts):
-            return Loss(f"{log_path.name} belongs to the store that was here before", alone.position, 0, False,
-                        is_log_useless=True)  # fmt: skip
+            return Loss(
+                f"{log_path.name} belongs to the store that was here before",
+                alone.position,
+                0,
+                False,
+                is_log_useless=True,
+            )
         log.warning("%s belongs to another store, and is not used", mark_path(path))
         mark = None
     if mark is None:
@@ -205,16 +210,21 @@ def _short(mark: Mark, log_file: LogFile, alone: _Seen, whole: _Seen) -> Loss | 
     has_restarted = not own and mark.salts != NO_SALTS and _follows(log_file.salts, mark.salts)
     later = mark.state != LogState.CLOSED and (mark.salts == NO_SALTS or _follows(log_file.salts, mark.salts))
     if whole.frames and not later:
-        return loss("the write-ahead log is an older one, or another store's", alone, is_exact=not is_copying,
-                    is_log_useless=True)  # fmt: skip
+        return loss(
+            "the write-ahead log is an older one, or another store's",
+            alone,
+            is_exact=not is_copying,
+            is_log_useless=True,
+        )
     if not whole.is_readable:
         return loss(f"the file and the {whole.frames:,} whole frames of its write-ahead log do not fit together", whole)
     if mark.state >= LogState.COPIED:
         if alone.position < mark.position:
             return loss("the file is an older one", alone, is_exact=not whole.frames)
         if whole.frames and own and whole.frames < mark.frames:
-            return loss("the write-ahead log is damaged, and the file has all that was in it", alone,
-                        is_log_useless=True)  # fmt: skip
+            return loss(
+                "the write-ahead log is damaged, and the file has all that was in it", alone, is_log_useless=True
+            )
         return None
     if has_restarted:
         # Which it does only once the file has everything: a power cut has left the mark behind.

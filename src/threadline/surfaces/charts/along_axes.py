@@ -75,8 +75,9 @@ def lines(drawing: Drawing, chart: Chart, top: float) -> float:
                 unsure = " unsure" if stop.is_uncertain else ""
                 drawing.path(
                     f"M{number(places[start.x])} {number(y(start.y or 0))}"
-                    f"L{number(places[stop.x])} {number(y(stop.y or 0))}", f"s{index % 8 + 1} line{unsure}",
-                )  # fmt: skip
+                    f"L{number(places[stop.x])} {number(y(stop.y or 0))}",
+                    f"s{index % 8 + 1} line{unsure}",
+                )
         radius = 3.0 if len(known) <= 60 else 1.5
         for x, point in known:
             drawing.dot(x, y(point.y or 0), radius, _fill(index, point), _tip(chart, index, point))

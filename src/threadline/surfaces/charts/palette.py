@@ -23,17 +23,23 @@ class Theme(NamedTuple):
 
 
 LIGHT = Theme(
-    ground="#ffffff", ink="#1b2330", quiet="#566172", grid="#e3e7ed",
+    ground="#ffffff",
+    ink="#1b2330",
+    quiet="#566172",
+    grid="#e3e7ed",
     series=("#2e70af", "#ff3306", "#0b8f6c", "#971662", "#798615", "#448df1", "#6820ae", "#625f8d"),
     heat=("#f3f7fb", "#e0ecf7", "#c8dff1", "#a6cbe8", "#7bb0da", "#3874aa", "#24659e", "#135591", "#0a3a6b"),
     strong="#ffffff",
-)  # fmt: skip
+)
 DARK = Theme(
-    ground="#12161d", ink="#e8ecf2", quiet="#a3adbb", grid="#2a313c",
+    ground="#12161d",
+    ink="#e8ecf2",
+    quiet="#a3adbb",
+    grid="#2a313c",
     series=("#6388ff", "#f58a42", "#2fc79b", "#ee83c1", "#d8dd2e", "#9bd5f7", "#a994f2", "#6f7c93"),
     heat=("#18202b", "#1c2c40", "#1f3a58", "#234b74", "#2a6093", "#5e9ccf", "#83b6de", "#abcfec", "#d8eaf8"),
     strong="#0c1118",
-)  # fmt: skip
+)
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 

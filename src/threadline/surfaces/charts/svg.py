@@ -14,9 +14,14 @@ from threadline.surfaces.charts.scale import shortened, width_of
 WIDTH = 720
 _MARGIN = 8
 _DRAWN: Mapping[Kind, Callable[[Drawing, Chart, float], float]] = {
-    "bars": bars, "lines": lines, "heat": heat, "funnel": funnel, "flow": flow, "histogram": histogram,
+    "bars": bars,
+    "lines": lines,
+    "heat": heat,
+    "funnel": funnel,
+    "flow": flow,
+    "histogram": histogram,
     "intervals": intervals,
-}  # fmt: skip
+}
 """Each draws below a height and returns the height at which it ends."""
 
 

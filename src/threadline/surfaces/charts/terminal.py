@@ -63,11 +63,15 @@ def _written(chart: Chart) -> Chart:
         return replace(given, x=clean(given.x) if isinstance(given.x, str) else given.x, note=clean(given.note))
 
     return replace(
-        chart, title=clean(chart.title), uncertain=clean(chart.uncertain), summary=clean(chart.summary),
-        x=replace(chart.x, title=clean(chart.x.title)), y=replace(chart.y, title=clean(chart.y.title)),
+        chart,
+        title=clean(chart.title),
+        uncertain=clean(chart.uncertain),
+        summary=clean(chart.summary),
+        x=replace(chart.x, title=clean(chart.x.title)),
+        y=replace(chart.y, title=clean(chart.y.title)),
         series=tuple(Series(clean(series.name), tuple(map(point, series.points))) for series in chart.series),
         flows=tuple(replace(flow, source=clean(flow.source), target=clean(flow.target)) for flow in chart.flows),
-    )  # fmt: skip
+    )
 
 
 def _bars(chart: Chart, width: int) -> Table:
@@ -141,8 +145,10 @@ def _lines(chart: Chart, width: int) -> Iterable[Text]:
     left = max(map(len, ticks)) + 1
     columns = width - left - 1
     cells, colours = _dotted(chart, values, columns)
-    rows = {round((values.high - tick) / (values.high - values.low) * (ROWS - 1)): label
-            for tick, label in zip(values.ticks, ticks, strict=True)}  # fmt: skip
+    rows = {
+        round((values.high - tick) / (values.high - values.low) * (ROWS - 1)): label
+        for tick, label in zip(values.ticks, ticks, strict=True)
+    }
     for row in range(ROWS):
         line = Text(f"{rows.get(row, ''):>{left}}", style="dim").append("┤" if row in rows else "│")
         for column in range(columns):
@@ -197,5 +203,7 @@ def _intervals(chart: Chart, width: int) -> Iterable[Text]:
             line[round(x(point.y))] = "●"
         value = "–" if point.y is None else formatted(point.y, chart.y.unit)
         yield Text.assemble(f"{name[:left]:<{left}} ", ("".join(line), COLOURS[0]), f" {value}")
-    yield Text(f"{'':<{left}} {formatted(values.low, chart.y.unit)}{formatted(values.high, chart.y.unit):>{room - 4}}",
-               style="dim")  # fmt: skip
+    yield Text(
+        f"{'':<{left}} {formatted(values.low, chart.y.unit)}{formatted(values.high, chart.y.unit):>{room - 4}}",
+        style="dim",
+    )

@@ -33,15 +33,31 @@ def vega(chart: Chart) -> dict[str, Any]:
 def _values(chart: Chart) -> list[dict[str, Any]]:
     steps = steps_of(chart) if chart.kind == "funnel" else ()
     return [
-        {"series": series.name, "x": steps[at] if steps else point.x, "y": point.y, "low": point.low,
-         "high": point.high, "uncertain": point.is_uncertain, "note": point.note}
-        for series in chart.series for at, point in enumerate(series.points)
-    ]  # fmt: skip
+        {
+            "series": series.name,
+            "x": steps[at] if steps else point.x,
+            "y": point.y,
+            "low": point.low,
+            "high": point.high,
+            "uncertain": point.is_uncertain,
+            "note": point.note,
+        }
+        for series in chart.series
+        for at, point in enumerate(series.points)
+    ]
 
 
 def _flows(chart: Chart) -> list[dict[str, Any]]:
-    return [{"series": f"step {flow.step + 1}", "x": f"{flow.source} → {flow.target}", "y": flow.value,
-             "uncertain": False, "note": ""} for flow in chart.flows]  # fmt: skip
+    return [
+        {
+            "series": f"step {flow.step + 1}",
+            "x": f"{flow.source} → {flow.target}",
+            "y": flow.value,
+            "uncertain": False,
+            "note": "",
+        }
+        for flow in chart.flows
+    ]
 
 
 def _bars(chart: Chart) -> list[dict[str, Any]]:
@@ -64,8 +80,10 @@ def _lines(chart: Chart) -> list[dict[str, Any]]:
         bounds = {"y": _measure("low", chart.y), "y2": {"field": "high"}}
         layers.append({"mark": {"type": "area", "opacity": 0.2}, "encoding": {"x": x, **bounds, **_colour(chart)}})
     line = {"mark": {"type": "line"}, "encoding": {"x": x, "y": _measure("y", chart.y), **_colour(chart)}}
-    dots = {"mark": {"type": "point", "filled": True, "tooltip": True},
-            "encoding": {"x": x, "y": _measure("y", chart.y), **_shared(chart)}}  # fmt: skip
+    dots = {
+        "mark": {"type": "point", "filled": True, "tooltip": True},
+        "encoding": {"x": x, "y": _measure("y", chart.y), **_shared(chart)},
+    }
     return [*layers, line, dots, *_reference(chart, "y")]
 
 
@@ -92,10 +110,12 @@ def _intervals(chart: Chart) -> list[dict[str, Any]]:
     bounds = {"x": _measure("low", chart.y), "x2": {"field": "high"}}
     return [
         {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"y": y, **bounds, **_colour(chart)}},
-        {"mark": {"type": "point", "filled": True, "size": 90, "tooltip": True},
-         "encoding": {"y": y, "x": _measure("y", chart.y), **_shared(chart)}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 90, "tooltip": True},
+            "encoding": {"y": y, "x": _measure("y", chart.y), **_shared(chart)},
+        },
         *_reference(chart, "x"),
-    ]  # fmt: skip
+    ]
 
 
 def _reference(chart: Chart, side: str) -> list[dict[str, Any]]:
@@ -114,8 +134,11 @@ def _name(field: str) -> dict[str, Any]:
 
 def _measure(field: str, axis: Axis) -> dict[str, Any]:
     return {
-        "field": field, "type": "quantitative", "title": axis.title or None, "axis": {"format": _FORMATS[axis.unit]},
-    }  # fmt: skip
+        "field": field,
+        "type": "quantitative",
+        "title": axis.title or None,
+        "axis": {"format": _FORMATS[axis.unit]},
+    }
 
 
 def _colour(chart: Chart) -> dict[str, Any]:
@@ -133,6 +156,11 @@ def _shared(chart: Chart) -> dict[str, Any]:
 
 
 _LAYERS = {
-    "bars": _bars, "funnel": _rows, "flow": _rows, "lines": _lines, "heat": _heat, "histogram": _histogram,
+    "bars": _bars,
+    "funnel": _rows,
+    "flow": _rows,
+    "lines": _lines,
+    "heat": _heat,
+    "histogram": _histogram,
     "intervals": _intervals,
-}  # fmt: skip
+}

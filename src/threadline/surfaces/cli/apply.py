@@ -86,9 +86,14 @@ def _call(session: Session, engine: Engine, operation: str, **params: Any) -> An
 
 
 def _run(
-    session: Session, changes: Any, warned: Sequence[Problem], page: Callable[..., Any] | None,
-    foretell: Callable[..., Any] | None, *, as_json: bool,
-) -> None:  # fmt: skip
+    session: Session,
+    changes: Any,
+    warned: Sequence[Problem],
+    page: Callable[..., Any] | None,
+    foretell: Callable[..., Any] | None,
+    *,
+    as_json: bool,
+) -> None:
     """Show what has changed and what that causes, and bring everybody up to it ``page`` by page, or only show it."""
     shown = msgspec.to_builtins(changes)
     if not as_json:

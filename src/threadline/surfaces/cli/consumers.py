@@ -37,13 +37,15 @@ def consumers(session: Session, /, as_json: bool) -> None:
     with session.engine(readonly=True) as engine:
         views = [
             ConsumerView(
-                name=consumer.name, position=consumer.state.position,
-                failures=consumer.state.failures, problem=consumer.state.problem,
+                name=consumer.name,
+                position=consumer.state.position,
+                failures=consumer.state.failures,
+                problem=consumer.state.problem,
                 processed_at=format_time(consumer.state.processed_at) if consumer.state.processed_at else "",
                 behind_since=format_time(consumer.behind_since) if consumer.behind_since else "",
             )
             for consumer in known_consumers(engine.store)
-        ]  # fmt: skip
+        ]
     if as_json:
         click.echo(json_of(views))
         return

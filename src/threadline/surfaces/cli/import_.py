@@ -53,9 +53,12 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
 @click.option("--email", metavar="COLUMN", help="The user's e-mail address.")
 @click.option("--identifier", "identifiers", metavar="KIND=COLUMN", multiple=True, help="Any other identifier.")
 @click.option(
-    "--property", "properties", metavar="NAME=COLUMN[:READING]", multiple=True,
+    "--property",
+    "properties",
+    metavar="NAME=COLUMN[:READING]",
+    multiple=True,
     help="A property, read as number, boolean or json; by default as text.",
-)  # fmt: skip
+)
 @click.option("--all-columns", is_flag=True, help="Every column that nothing else names becomes a property.")
 @click.option(
     "--key", "keys", metavar="COLUMN", multiple=True, help="A column that names a row for ever. May be repeated."
@@ -66,9 +69,10 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
     "--dry-run", is_flag=True, help="Check every row, show what the first 5 would become, and record nothing."
 )
 @click.option(
-    "--reopen", is_flag=True,
+    "--reopen",
+    is_flag=True,
     help="With --type subscribed: subscribe those again, too, who have unsubscribed themselves.",
-)  # fmt: skip
+)
 @click.option("--yes", is_flag=True, help="Do not look first at what it sends, and do not ask.")
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
 @own_store_option
@@ -185,9 +189,12 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
     """A progress bar on stderr, so that what is printed can be piped."""
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
     began = time.monotonic()
     console = terminal(stderr=True)
     # Without a terminal it would be drawn ten times a second for nobody.
@@ -218,8 +225,9 @@ def _show_preview(console: Console, plan: Plan) -> None:
 def _show_check(console: Console, summary: Summary) -> None:
     console.print(
         f"All {counted(summary.rows, 'row')} checked: {summary.accepted:,} would be recorded, {summary.rejected:,} "
-        "rejected. Which of them the store has already was not looked at.", highlight=False,
-    )  # fmt: skip
+        "rejected. Which of them the store has already was not looked at.",
+        highlight=False,
+    )
     _show_problems(console, summary, "")
 
 
@@ -248,9 +256,12 @@ def _show_problems(console: Console, summary: Summary, where: str) -> None:
 
 def _readable(event: Event) -> dict[str, Any]:
     return {
-        "type": event.type, "occurred_at": format_time(event.occurred_at), "key": event.key,
-        "identifiers": {i.kind: i.value for i in event.identifiers}, "properties": event.properties,
-    }  # fmt: skip
+        "type": event.type,
+        "occurred_at": format_time(event.occurred_at),
+        "key": event.key,
+        "identifiers": {i.kind: i.value for i in event.identifiers},
+        "properties": event.properties,
+    }
 
 
 def _show(console: Console, summary: Summary, seconds: float) -> None:

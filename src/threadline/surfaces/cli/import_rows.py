@@ -210,10 +210,16 @@ def _entry(plan: Plan, number: int, refusal: Rejection | BadRow, now: int) -> Re
     # The same row rejected for the same reason is the same entry, however often the import is run.
     id = short_hash("row", plan.workspace, plan.source, plan.name, str(number), refusal.code, raw)
     return RejectedEntry(
-        id=id, workspace=plan.workspace, source=plan.source, code=refusal.code,
-        message=f"row {number}: {writable(refusal.message)}", received_at=now, payload=payload, form=ROW_FORM,
+        id=id,
+        workspace=plan.workspace,
+        source=plan.source,
+        code=refusal.code,
+        message=f"row {number}: {writable(refusal.message)}",
+        received_at=now,
+        payload=payload,
+        form=ROW_FORM,
         key=key[:KEY_LENGTH_MAX],
-    )  # fmt: skip
+    )
 
 
 def _written(row: Row) -> bytes:

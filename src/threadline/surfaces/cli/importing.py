@@ -203,10 +203,14 @@ def _read(engine: Engine, key: Key) -> Checkpoint | None:
 def _write(engine: Engine, key: Key, plan: Plan, summary: Summary, *, done: bool) -> None:
     before = summary.earlier or Checkpoint(file=plan.name, rows=0, done=False)
     checkpoint = Checkpoint(
-        file=plan.name, rows=summary.skipped + summary.rows, done=done,
-        accepted=before.accepted + summary.accepted, duplicates=before.duplicates + summary.duplicates,
-        conflicts=before.conflicts + summary.conflicts, rejected=before.rejected + summary.rejected,
-    )  # fmt: skip
+        file=plan.name,
+        rows=summary.skipped + summary.rows,
+        done=done,
+        accepted=before.accepted + summary.accepted,
+        duplicates=before.duplicates + summary.duplicates,
+        conflicts=before.conflicts + summary.conflicts,
+        rejected=before.rejected + summary.rejected,
+    )
     engine.store.commit([Batch(writes=[Put(key, msgspec.json.encode(checkpoint))])])
 
 

@@ -77,10 +77,11 @@ def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
         answer(view, session.console, as_json=True)
         return
     columns = {
-        "projections": ("name", "version", "ordered"), "policies": ("name", "handles"),
+        "projections": ("name", "version", "ordered"),
+        "policies": ("name", "handles"),
         "operations": ("name", "method", "path", "scope", "summary"),
         "identifiers": ("name", "priority", "limit", "identifying"),
-    }  # fmt: skip
+    }
     plain = msgspec.to_builtins(view)
     show(
         {part: [{name: entry[name] for name in names} for entry in plain[part]] for part, names in columns.items()},

@@ -48,6 +48,9 @@ def watch(session: Session, /, id: str, once: bool, as_json: bool) -> None:
 def _show(bar: Progress, task: TaskID, job: JobView) -> None:
     counts = "  ".join(f"{visible(name)} {count:,}" for name, count in sorted(job.counts.items()))
     bar.update(
-        task, description=f"{job.state} {visible(job.problem)}".strip(), total=job.counts.get("total"),
-        completed=job.counts.get("done", 0), counts=counts,
-    )  # fmt: skip
+        task,
+        description=f"{job.state} {visible(job.problem)}".strip(),
+        total=job.counts.get("total"),
+        completed=job.counts.get("done", 0),
+        counts=counts,
+    )

@@ -82,8 +82,9 @@ def print_what_if(console: Console, result: JourneysWhatIfResult) -> None:
         f"have got mail by the journeys in force and {result.people_new:,} by the candidate; other mails, or at other "
         "times: "
         f"{counted(result.people_changed, 'person')}",
-        highlight=False, markup=False,
-    )  # fmt: skip
+        highlight=False,
+        markup=False,
+    )
     for table in _tables(result):
         console.print()
         console.print(table)
@@ -96,14 +97,17 @@ def _tables(result: JourneysWhatIfResult) -> Iterator[Table]:
         ("journey", "entered", "held out", "left", "mails gone", "new mails", "at other times"),
         [
             (
-                journey.journey, _change(journey.entered_old, journey.entered_new),
+                journey.journey,
+                _change(journey.entered_old, journey.entered_new),
                 _change(journey.holdout_old, journey.holdout_new),
                 ", ".join(f"{reason} {count:,}" for reason, count in journey.left_new.items()),
-                f"{journey.only_old:,}", f"{journey.only_new:,}", f"{journey.moved:,}",
+                f"{journey.only_old:,}",
+                f"{journey.only_new:,}",
+                f"{journey.moved:,}",
             )
             for journey in result.journeys
         ],
-    )  # fmt: skip
+    )
     yield _table(
         ("journey", "step", "template", "arm", "mails"),
         [(step.journey, step.step, step.template, step.arm, _change(step.old, step.new)) for step in result.steps],

@@ -19,9 +19,13 @@ SHOWN_MAX = 20
 @lake_option
 @click.option("--workspace", "-w", metavar="NAME", default=None, help="Only this workspace; default: all.")
 @click.option(
-    "--spark", metavar="MASTER", is_flag=False, flag_value="", default=None,
+    "--spark",
+    metavar="MASTER",
+    is_flag=False,
+    flag_value="",
+    default=None,
     help="Fold on Spark, such as local[4]; without MASTER as spark-submit says.",
-)  # fmt: skip
+)
 @click.option("--check", is_flag=True, help="Then compare the states with those of the store; exits 1 if any differ.")
 @click.pass_obj
 def refold(session: Session, workspace: str | None, spark: str | None, check: bool) -> None:

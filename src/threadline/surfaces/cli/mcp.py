@@ -17,9 +17,14 @@ SOURCE = "mcp"
 @own_store_option
 @workspace_option
 @click.option(
-    "--scope", "scopes", multiple=True, type=click.Choice(["read", "write", "admin", "personal"]), default=["read"],
-    show_default=True, help="What the agent may do; may be given several times.",
-)  # fmt: skip
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(["read", "write", "admin", "personal"]),
+    default=["read"],
+    show_default=True,
+    help="What the agent may do; may be given several times.",
+)
 @click.pass_obj
 def mcp(session: Session, scopes: tuple[str, ...]) -> None:
     """Serve tools for AI agents on standard input and output (Model Context Protocol).

@@ -29,9 +29,12 @@ LEVEL_SECONDS = 60.0
 @click.argument("target", metavar="TO")
 @click.option("--follow", is_flag=True, help="Keep up with a source that is being written to, until stopped.")
 @click.option(
-    "--level-seconds", type=click.FloatRange(min=0.1), default=LEVEL_SECONDS, show_default=True,
+    "--level-seconds",
+    type=click.FloatRange(min=0.1),
+    default=LEVEL_SECONDS,
+    show_default=True,
     help="With --follow: how often all items are compared. New events follow at once.",
-)  # fmt: skip
+)
 @click.pass_obj
 def move(session: Session, source: str, target: str, follow: bool, level_seconds: float) -> None:
     """Move everything FROM one store TO another, which must be empty, and verify that both hold the same.

@@ -140,9 +140,12 @@ def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
         number = all(isinstance(entry.get(name), int | float | None) for entry in entries)
         folded = name in _FOLDED
         table.add_column(
-            Text(visible(name)), justify="right" if number else "left", width=wide, no_wrap=not folded,
+            Text(visible(name)),
+            justify="right" if number else "left",
+            width=wide,
+            no_wrap=not folded,
             overflow="fold" if folded else "ellipsis",
-        )  # fmt: skip
+        )
     for row in zip(*(cells[name] for name in widths), strict=True):
         table.add_row(*row)
     hidden = [name for name in names if name not in widths]

@@ -42,9 +42,15 @@ EX_DATAERR, EX_TEMPFAIL = 65, 75
 @click.option("--sender", help="The sender of the envelope, for a mail on stdin.")
 @click.pass_obj
 def receive(
-    session: Session, maildir: Path | None, lmtp: str | None, smtp: str | None, sqs: str | None, once: bool,
-    recipient: tuple[str, ...], sender: str | None,
-) -> None:  # fmt: skip
+    session: Session,
+    maildir: Path | None,
+    lmtp: str | None,
+    smtp: str | None,
+    sqs: str | None,
+    once: bool,
+    recipient: tuple[str, ...],
+    sender: str | None,
+) -> None:
     """Take mails that come back: bounces, complaints and replies. Without an option the mail is read from stdin.
 
     Beside a running server name it with --url, with a token that holds the scope write in THREADLINE_TOKEN. What can't

@@ -173,9 +173,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 def url_option(command: Decorated) -> Decorated:
     """Add ``--url`` to a command, likewise."""
     return click.option(
-        "--url", metavar="URL", expose_value=False, callback=_keep_url,
+        "--url",
+        metavar="URL",
+        expose_value=False,
+        callback=_keep_url,
         help="Ask this server instead of a store; default: THREADLINE_URL. THREADLINE_TOKEN is its token.",
-    )(command)  # fmt: skip
+    )(command)
 
 
 def shared_parameters() -> list[click.Option]:

@@ -23,8 +23,14 @@ SHOWN_MAX = 1_000
 
 @click.command()
 @click.argument("query")
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True,
-              help="json: an object a line.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="json: an object a line.",
+)
 @lake_option
 @own_store_option
 @workspace_option

@@ -21,8 +21,16 @@ from threadline.surfaces.cli.session import Session, store_option, url_option, w
 from threadline.surfaces.operation_calls import call, convert, shown
 
 _HEADINGS = (
-    "address", "email", "emailaddress", "recipient", "mail", "emailadresse", "mailadresse", "correo", "courriel",
-)  # fmt: skip
+    "address",
+    "email",
+    "emailaddress",
+    "recipient",
+    "mail",
+    "emailadresse",
+    "mailadresse",
+    "correo",
+    "courriel",
+)
 """What a column of addresses is called, in small letters alone."""
 _DELIMITERS = ",;\t"
 _LOOKED_AT = 20
@@ -170,9 +178,12 @@ def _bar(path: Path) -> Iterator[Callable[[int], None]]:
     with path.open("rb") as file:
         total = sum(1 for _ in file)
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
-        TextColumn("{task.completed:,} of {task.total:,}"), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:,} of {task.total:,}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"Importing {visible(path.name)}", total=total)
         yield lambda done: progress.advance(task, done)

@@ -45,21 +45,37 @@ def trial_options(command: Command) -> Command:
         click.option("--stop", metavar="TIME", help="Up to this instant; without it up to now."),
         click.option("--people", metavar="PERSON", multiple=True, help="Only this person. May be repeated."),
         click.option("--types", metavar="TYPE", multiple=True, help="Only this event type. May be repeated."),
-        click.option("--historical", type=click.Choice(["all", "by_set"]), default="all", show_default=True,
-                     help="Ask about all historical events, or as live only where a rule set says so."),
-        click.option("--samples", type=click.IntRange(0, SAMPLES_MAX), default=20, show_default=True,
-                     help="People who are shown with their first difference."),
-        click.option("--changed-max", type=click.FloatRange(0, 1),
-                     help="Exit with 1 for errors, or if a larger share of the answers changed."),
+        click.option(
+            "--historical",
+            type=click.Choice(["all", "by_set"]),
+            default="all",
+            show_default=True,
+            help="Ask about all historical events, or as live only where a rule set says so.",
+        ),
+        click.option(
+            "--samples",
+            type=click.IntRange(0, SAMPLES_MAX),
+            default=20,
+            show_default=True,
+            help="People who are shown with their first difference.",
+        ),
+        click.option(
+            "--changed-max",
+            type=click.FloatRange(0, 1),
+            help="Exit with 1 for errors, or if a larger share of the answers changed.",
+        ),
         click.option("--save", is_flag=True, help="Save the result in the store, where an activation can require it."),
         click.option("--note", default="", help="What it is for; saved with the result."),
-        click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
-                     help="A file for the progress; if it exists, the command continues from there."),
+        click.option(
+            "--checkpoint",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="A file for the progress; if it exists, the command continues from there.",
+        ),
         json_option,
         store_option,
         workspace_option,
         url_option,
-    )  # fmt: skip
+    )
     for option in reversed(options):
         command = option(command)
     return command
@@ -218,8 +234,9 @@ def print_what_if(console: Console, result: WhatIfView) -> None:
         f"{result.changed:,} of {result.decisions:,} answers changed ({share:.2%}), for "
         f"{counted(result.people_changed, 'person')}; {counted(result.errors, 'error')}, "
         f"{counted(result.failed, 'person')} failed",
-        highlight=False, markup=False,
-    )  # fmt: skip
+        highlight=False,
+        markup=False,
+    )
     if result.historical_events:
         done, other = ("counted", "by_set") if result.historical == "all" else ("left out", "all")
         events = counted(result.historical_events, "historical event")

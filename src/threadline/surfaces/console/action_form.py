@@ -289,21 +289,31 @@ def shown(form: Form, problem: Unfinished | None) -> list[dict[str, Any]]:
 
 def _shown(act: Act, index: int, problem: Unfinished | None) -> dict[str, Any]:
     kind, name = KINDS.get(act.kind), f"{PREFIX}.{index}"
-    params = [] if kind is None else [
-        _shown_param(member, param, act, name, problem)
-        for member, param in kind.params.items() if member not in kind.one_of or member == act.alternative
-    ]  # fmt: skip
+    params = (
+        []
+        if kind is None
+        else [
+            _shown_param(member, param, act, name, problem)
+            for member, param in kind.params.items()
+            if member not in kind.one_of or member == act.alternative
+        ]
+    )
     is_open = kind is not None and kind.open
     members = act.given.get(MORE, Given()).fields
     return {
-        "name": name, "place": index, "kind": act.kind, "does": "" if kind is None else kind.does,
+        "name": name,
+        "place": index,
+        "kind": act.kind,
+        "does": "" if kind is None else kind.does,
         "kinds": [(option, label(option)) for option in KINDS],
-        "ones": [] if kind is None else [(option, words(option)) for option in kind.one_of], "one": act.alternative,
+        "ones": [] if kind is None else [(option, words(option)) for option in kind.one_of],
+        "one": act.alternative,
         "asked": [field for field in params if field["is_asked"]],
         "folded": [field for field in params if not field["is_asked"]],
         "open": _shown_object(members, f"{name}.of.{MORE}", problem) if is_open else None,
-        "more": MORE, **_problem_of(f"{name}.kind", problem),
-    }  # fmt: skip
+        "more": MORE,
+        **_problem_of(f"{name}.kind", problem),
+    }
 
 
 def _shown_param(member: str, param: Param, act: Act, within: str, problem: Unfinished | None) -> dict[str, Any]:
@@ -311,12 +321,21 @@ def _shown_param(member: str, param: Param, act: Act, within: str, problem: Unfi
     is_needed = param.required or member == act.alternative
     other = [] if not given.value or given.value in param.choices else [given.value]  # as a placeholder
     return {
-        "name": name, "as": f"{within}.as.{member}", "param": member, "label": label(member), "is_needed": is_needed,
-        "is_asked": is_needed or bool(given.value or given.fields), "kind": given.kind, "value": given.value,
-        "input": _input(param, given), "choices": [*param.choices, *other], "of": param.of.replace(" ", "-"),
+        "name": name,
+        "as": f"{within}.as.{member}",
+        "param": member,
+        "label": label(member),
+        "is_needed": is_needed,
+        "is_asked": is_needed or bool(given.value or given.fields),
+        "kind": given.kind,
+        "value": given.value,
+        "input": _input(param, given),
+        "choices": [*param.choices, *other],
+        "of": param.of.replace(" ", "-"),
         "kinds": [*ANY_KINDS.items()] if param.takes == "anything" else [],
-        "object": _shown_object(given.fields, name, problem), **_problem_of(name, problem),
-    }  # fmt: skip
+        "object": _shown_object(given.fields, name, problem),
+        **_problem_of(name, problem),
+    }
 
 
 def _input(param: Param, given: Given) -> str:
@@ -335,13 +354,18 @@ def _input(param: Param, given: Given) -> str:
 def _shown_object(fields: Sequence[Field], name: str, problem: Unfinished | None) -> list[dict[str, Any]]:
     return [
         {
-            "name": f"{name}.{index}", "place": index, "of": field.name, "kind": field.kind, "value": field.value,
-            "kinds": [*VALUE_KINDS.items()], "is_long": "\n" in field.value,
+            "name": f"{name}.{index}",
+            "place": index,
+            "of": field.name,
+            "kind": field.kind,
+            "value": field.value,
+            "kinds": [*VALUE_KINDS.items()],
+            "is_long": "\n" in field.value,
             "wrong_name": _problem_of(f"{name}.{index}.name", problem)["problem"],
             "wrong_value": _problem_of(f"{name}.{index}.value", problem)["problem"],
         }
         for index, field in enumerate(fields)
-    ]  # fmt: skip
+    ]
 
 
 def _problem_of(name: str, problem: Unfinished | None) -> dict[str, str]:

@@ -10,9 +10,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.console.formats import label, number, short, words
 from threadline.surfaces.console.signing_in import SIGN_IN, SIGNED_IN
 
-SURFACE_NAMES = {
-    "http": "API", "console": "console", "mcp": "an agent", "cli": "command line", "python": "Python",
-}  # fmt: skip
+SURFACE_NAMES = {"http": "API", "console": "console", "mcp": "an agent", "cli": "command line", "python": "Python"}
 """Surface -> what a page calls it."""
 PERSON = "/v1/people/{id}"
 """How the paths of operations on one person begin."""

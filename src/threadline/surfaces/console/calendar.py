@@ -30,8 +30,14 @@ def year_of_days(days: Sequence[Mapping[str, Any]], stop: date) -> dict[str, Any
         if day.day == 1 and week < WEEKS - 1:
             months.append({"x": LEFT + week * STEP, "name": f"{day:%b}"})
     return {
-        "squares": squares, "months": months, "width": LEFT + WEEKS * STEP, "height": TOP + 7 * STEP, "most": most,
-        "start": first.isoformat(), "stop": stop.isoformat(),
+        "squares": squares,
+        "months": months,
+        "width": LEFT + WEEKS * STEP,
+        "height": TOP + 7 * STEP,
+        "most": most,
+        "start": first.isoformat(),
+        "stop": stop.isoformat(),
         "active": sum(1 for square in squares if square["events"]),
-        "earlier": first.isoformat(), "later": (stop + timedelta(weeks=WEEKS)).isoformat(),
-    }  # fmt: skip
+        "earlier": first.isoformat(),
+        "later": (stop + timedelta(weeks=WEEKS)).isoformat(),
+    }

@@ -16,15 +16,20 @@ from threadline.kernel.time import check_date
 PREFIX = "_when"
 """What the names of all fields begin with. The underscore keeps them out of the parameters of an operation."""
 GROUPS = {
-    "all": "all of these are true", "any": "at least one of these is true", "none": "none of these is true",
+    "all": "all of these are true",
+    "any": "at least one of these is true",
+    "none": "none of these is true",
     "not_all": "not all of these are true",
-}  # fmt: skip
+}
 KINDS = {"text": "text", "number": "number", "flag": "yes or no"}
 """Kinds of values to compare with."""
 _KINDS_OF = {
-    "scalar": ("text", "number", "flag"), "orderable": ("text", "number"), "text": ("text",),
-    "list": ("text", "number"), "flag": (),
-}  # fmt: skip
+    "scalar": ("text", "number", "flag"),
+    "orderable": ("text", "number"),
+    "text": ("text",),
+    "list": ("text", "number"),
+    "flag": (),
+}
 """Kind of an operand, see `Operator` -> the kinds of values that it may be made of."""
 _WHOLE, _BROKEN = re.compile(r"-?[0-9]+"), re.compile(r"[\0\r\n]")
 DAY_LENGTH = len("2026-03-01")
@@ -333,9 +338,14 @@ def _shown_group(
         else:
             parts.append(_shown_row(part, inner, where, known, problem))
     return {
-        "name": name, "place": position, "how": group.how, "single": group.is_single, "parts": parts, "is_group": True,
+        "name": name,
+        "place": position,
+        "how": group.how,
+        "single": group.is_single,
+        "parts": parts,
+        "is_group": True,
         "ways": [*GROUPS.items()],
-    }  # fmt: skip
+    }
 
 
 def _shown_row(
@@ -351,13 +361,22 @@ def _shown_row(
     kinds = kinds_of(comparison)
     samples = [_text(sample)[: DAY_LENGTH if type == "time" else None] for sample in field.samples] if field else []
     return {
-        "name": name, "place": position, "path": row.field, "field": field.label if field else row.field, "type": type,
-        "samples": samples, "is": comparison, "offered": offered,
-        "as": kind, "kinds": [(option, KINDS[option]) for option in kinds], "asks_kind": kind != usual_kind(type),
-        "input": _input(row, type, kinds), "value": row.value,
+        "name": name,
+        "place": position,
+        "path": row.field,
+        "field": field.label if field else row.field,
+        "type": type,
+        "samples": samples,
+        "is": comparison,
+        "offered": offered,
+        "as": kind,
+        "kinds": [(option, KINDS[option]) for option in kinds],
+        "asks_kind": kind != usual_kind(type),
+        "input": _input(row, type, kinds),
+        "value": row.value,
         "problem": str(problem) if problem and problem.name.rpartition(".")[0] == name else "",
         "wrong": problem.name.rpartition(".")[2] if problem and problem.name.rpartition(".")[0] == name else "",
-    }  # fmt: skip
+    }
 
 
 def usual_kind(type: str) -> str:

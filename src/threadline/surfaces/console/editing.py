@@ -42,10 +42,11 @@ MODEL = "model"
 PEOPLE = 12
 """Whose fields are on offer: each takes a millisecond or two, and the page waits for them."""
 OFFERED = {
-    "event type": ("catalogue", "event_types", ""), "journey": ("journeys_list", "journeys", "name"),
+    "event type": ("catalogue", "event_types", ""),
+    "journey": ("journeys_list", "journeys", "name"),
     "template": ("mail_templates", "templates", "name"),
     "destination": ("webhooks_destinations", "destinations", "name"),
-}  # fmt: skip
+}
 """What parameters of actions are the names of -> the operation that lists these, the member, and the name of each."""
 _CALLED = {"traits": "trait", "features": "feature", "segments": "segment"}
 

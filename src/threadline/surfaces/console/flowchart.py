@@ -51,9 +51,13 @@ class Block(NamedTuple):
     def moved(self, x: float, y: float) -> Block:
         """The same elsewhere."""
         return Block(
-            self.width, self.height, x + self.axis, [(id, x + bx, y + by) for id, bx, by in self.boxes],
-            [_moved(line, x, y) for line in self.lines], [_moved(line, x, y) for line in self.ends],
-        )  # fmt: skip
+            self.width,
+            self.height,
+            x + self.axis,
+            [(id, x + bx, y + by) for id, bx, by in self.boxes],
+            [_moved(line, x, y) for line in self.lines],
+            [_moved(line, x, y) for line in self.ends],
+        )
 
 
 def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -77,11 +81,15 @@ def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[st
     right = max([axis + WIDE / 2, *(box["x"] + WIDE + (LOSS if box["left"] else 0) for box in boxes)])
     right = max([right, *(x + EMPTY_WIDE / 2 for line in lines for x, _ in line.corners)])
     return {
-        "boxes": boxes, "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
-        "width": right + EDGE, "height": bottom + 40 + EDGE, "wide": WIDE,
+        "boxes": boxes,
+        "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
+        "width": right + EDGE,
+        "height": bottom + 40 + EDGE,
+        "wide": WIDE,
         "start": {**begin, "x": axis - WIDE / 2, "y": EDGE},
-        "end": {"x": axis - 60, "y": bottom}, "flow": flow,
-    }  # fmt: skip
+        "end": {"x": axis - 60, "y": bottom},
+        "flow": flow,
+    }
 
 
 # --- where everything stands ------------------------------------------------------------------------
@@ -163,9 +171,14 @@ def _arrow(line: Line, runs: int | None) -> dict[str, Any]:
     # What decides stands where the ways part, the number beside it.
     x, y = (corners[2][0], bend[1]) if line.when and len(corners) > 2 else (begin[0], begin[1])
     return {
-        "path": _rounded(corners), "when": _label(line.when), "why": line.when, "runs": runs,
-        "x": x + 8, "y": y + 19, "is_empty": runs == 0,
-    }  # fmt: skip
+        "path": _rounded(corners),
+        "when": _label(line.when),
+        "why": line.when,
+        "runs": runs,
+        "x": x + 8,
+        "y": y + 19,
+        "is_empty": runs == 0,
+    }
 
 
 def _bends(corners: Sequence[Corner]) -> Iterator[Corner]:

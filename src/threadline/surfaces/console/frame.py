@@ -78,9 +78,13 @@ def environment(words: EventWords) -> Environment:
     made = Environment(loader=_source, undefined_behavior="chainable", trim_blocks=True, lstrip_blocks=True)
     made.auto_escape_callback = lambda name: "html"
     spoken: dict[str, Callable[..., Any]] = {
-        "sentence": words.sentence, "details": words.details, "folded": words.folded, "own": words.is_own,
-        "properties": words.properties, "timer_sentence": words.timer_sentence,
-    }  # fmt: skip
+        "sentence": words.sentence,
+        "details": words.details,
+        "folded": words.folded,
+        "own": words.is_own,
+        "properties": words.properties,
+        "timer_sentence": words.timer_sentence,
+    }
     for name, function in {**FILTERS, **spoken}.items():
         made.add_filter(name, function)
     made.add_global("asset", asset)

@@ -69,9 +69,14 @@ def listed(
         for entry in entries
     ]
     return {
-        "title": title, "rows": rows, "columns": list(columns), "next": next_, "empty": empty, "note": note,
+        "title": title,
+        "rows": rows,
+        "columns": list(columns),
+        "next": next_,
+        "empty": empty,
+        "note": note,
         "operations": sorted({button["operation"] for row in rows for button in row["actions"]}),
-    }  # fmt: skip
+    }
 
 
 def form(

@@ -15,9 +15,19 @@ from threadline.kernel.ports import Catalogue
 from threadline.surfaces.console.formats import label, number, outcome, short, words
 
 MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
-)  # fmt: skip
+)
 _CONDITIONED = re.compile(r"(.*?) (\{.*\})", re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)\}")
 _ONE = re.compile(r"\b1 (point|freeze|time)s\b")
@@ -68,9 +78,7 @@ class EventWords:
         if not declared.sentence:
             return event_name(event["type"])
         properties = event.get("properties") or {}
-        values = {
-            name: _shown(declared, name, properties.get(name)) for name in _PLACE.findall(declared.sentence)
-        }  # fmt: skip
+        values = {name: _shown(declared, name, properties.get(name)) for name in _PLACE.findall(declared.sentence)}
         if not all(values.values()):
             return event_name(event["type"])
         return _ONE.sub(r"1 \1", declared.sentence.format_map(values))

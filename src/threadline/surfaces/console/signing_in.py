@@ -39,9 +39,7 @@ class FailureNotes:
         return self._left_out.pop(workspace, 0)
 
 
-def sign_in(
-    engine: Engine, failures: FailureNotes, workspace: str, name: str, secret: str, address: str
-) -> str:  # fmt: skip
+def sign_in(engine: Engine, failures: FailureNotes, workspace: str, name: str, secret: str, address: str) -> str:
     """The secret of a new session: of an account by its password, or without a name of a token. It raises what
     `Accounts.sign_in` raises.
 
@@ -69,8 +67,14 @@ def sign_in(
 
 def _entry(
     engine: Engine, who: str, by_password: bool, about: dict[str, str], given: dict[str, Any], outcome: str
-) -> AuditEntry:  # fmt: skip
+) -> AuditEntry:
     return AuditEntry(
-        at=engine.clock(), who=who, credential="account" if by_password else "token", surface="console",
-        operation=SIGN_IN, object=about, given=given, outcome=outcome,
-    )  # fmt: skip
+        at=engine.clock(),
+        who=who,
+        credential="account" if by_password else "token",
+        surface="console",
+        operation=SIGN_IN,
+        object=about,
+        given=given,
+        outcome=outcome,
+    )

@@ -92,10 +92,12 @@ class Documents:
         loading = Loading(self._engine, caller, document)
         result = asyncio.run(
             self._schema.execute(
-                document.text, variable_values=request.variables, operation_name=request.operation_name,
+                document.text,
+                variable_values=request.variables,
+                operation_name=request.operation_name,
                 context_value=loading,
             )
-        )  # fmt: skip
+        )
         if document.is_valid:
             self._remember(document)
         ran = result.data is not None or any(error.path for error in result.errors or ())

@@ -69,7 +69,7 @@ class Measure:
 
     def _count(
         self, selections: SelectionSetNode, parent: Any, depth: int, times: int, spread: tuple[str, ...]
-    ) -> None:  # fmt: skip
+    ) -> None:
         if depth > GRAPHQL_DEPTH_MAX:
             raise GraphQLError(f"the document is nested more than {GRAPHQL_DEPTH_MAX} levels deep")
         if parent is self._person:

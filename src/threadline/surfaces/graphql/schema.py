@@ -93,9 +93,11 @@ def made(operations: Iterable[Operation], extensions: Iterable[Callable[[], Sche
 _REF = "A user id, any other identifier as kind:value (email:ada@example.com), or a person's id."
 _ID = inspect.Parameter("id", inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[str, strawberry.argument(_REF)])
 _AS_OF = inspect.Parameter(
-    "as_of", inspect.Parameter.KEYWORD_ONLY, default=None,
+    "as_of",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
     annotation=Annotated[Instant | None, strawberry.argument("The instant to read at; without it now.")],
-)  # fmt: skip
+)
 
 
 def _person(operation: Operation) -> Callable[..., Any]:
@@ -188,9 +190,13 @@ def _argument(name: str, hint: Any, required: bool) -> inspect.Parameter:
 
 
 def _add(
-    made: type, name: str, kind: Any, resolve: Callable[..., Any], description: str,
+    made: type,
+    name: str,
+    kind: Any,
+    resolve: Callable[..., Any],
+    description: str,
     arguments: Iterable[inspect.Parameter],
-) -> None:  # fmt: skip
+) -> None:
     """Add a field with a resolver whose arguments are known only while the program runs."""
     own = [
         inspect.Parameter("root", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any),

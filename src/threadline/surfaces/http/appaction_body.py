@@ -50,24 +50,29 @@ class AppAction(msgspec.Struct, kw_only=True, rename="camel"):
     ] = ""
     action_id: Annotated[
         str,
-        Meta(description="Names the action: the same again is a retry and changes nothing. Made here if it is absent.",
-             max_length=ACTION_ID_LENGTH_MAX),
-    ] = ""  # fmt: skip
+        Meta(
+            description="Names the action: the same again is a retry and changes nothing. Made here if it is absent.",
+            max_length=ACTION_ID_LENGTH_MAX,
+        ),
+    ] = ""
     anonymous_id: Annotated[
         str,
-        Meta(description="The visitor's device. With a user's token it joins what was done before signing in.",
-             max_length=100),
-    ] = ""  # fmt: skip
+        Meta(
+            description="The visitor's device. With a user's token it joins what was done before signing in.",
+            max_length=100,
+        ),
+    ] = ""
     occurred_at: (
         Annotated[
             str,
             Meta(
-                description="When, RFC 3339; without it now.", max_length=64,
+                description="When, RFC 3339; without it now.",
+                max_length=64,
                 extra_json_schema={"anyOf": [{"format": "date-time"}, {"maxLength": 0}]},
             ),
         ]
         | None
-    ) = None  # fmt: skip
+    ) = None
     utm: Annotated[
         dict[str, str], Meta(description="The campaign: source, medium, name (or campaign), term, content, id.")
     ] = {}

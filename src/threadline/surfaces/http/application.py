@@ -109,9 +109,15 @@ class Application:
         access = Access(self.engine.credentials, self._looks)
         counts = self._counts
         limits = RateLimits(
-            self.engine, self.writer, counts.by_source, counts.by_address, counts.by_person, self._limits,
-            thread=self._limiting, tokens=settings.person_limit_tokens,
-        )  # fmt: skip
+            self.engine,
+            self.writer,
+            counts.by_source,
+            counts.by_address,
+            counts.by_person,
+            self._limits,
+            thread=self._limiting,
+            tokens=settings.person_limit_tokens,
+        )
         ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding, self._decoding_large)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()

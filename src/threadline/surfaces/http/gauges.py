@@ -41,8 +41,9 @@ def gauges(engine: Engine) -> Gauges:
     result["effects_parked"] = ("Effects that were given up on, to 1,000.", by_queue(lambda queue: queue.parked))
     result["effects_unknown"] = ("Effects that may have happened, to 1,000.", by_queue(lambda queue: queue.unknown))
     result["effects_oldest_seconds"] = (
-        "How long ago the effect that has waited longest was first due.", by_queue(lambda queue: seconds(queue.since))
-    )  # fmt: skip
+        "How long ago the effect that has waited longest was first due.",
+        by_queue(lambda queue: seconds(queue.since)),
+    )
     result["effects_resting"] = (
         "1 while a queue is left alone or stopped.",
         by_queue(lambda queue: bool(queue.circuit.stopped_at) or queue.circuit.rests_at(now)),
@@ -83,7 +84,7 @@ def _consumers(engine: Engine, now: int, entries: int | None) -> Gauges:
         "projection_position": ("Events that people's states, and each consumer, have taken in.", people | positions),
         "projection_lag_seconds": ("How long ago the first was recorded that they lack.", {"people": 0.0} | behind),
         "feature_staleness_seconds": ("The same of the queue that is furthest behind.", max(queues, default=0.0)),
-    }  # fmt: skip
+    }
 
 
 def _damage(engine: Engine) -> Gauges:

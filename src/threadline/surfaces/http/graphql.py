@@ -39,9 +39,7 @@ _FIELDS = frozenset({"query", "variables", "operationName", "extensions"})
 class GraphQL:
     """Answers documents beside the event loop. The schema is made when it is first asked for."""
 
-    def __init__(
-        self, engine: Engine, settings: Settings, access: Access, users: WebUsers, lanes: Lanes
-    ) -> None:  # fmt: skip
+    def __init__(self, engine: Engine, settings: Settings, access: Access, users: WebUsers, lanes: Lanes) -> None:
         self._engine = engine
         self._settings = settings
         self._access = access
@@ -106,9 +104,11 @@ class GraphQL:
             persisted = extensions.get("persistedQuery")
             sha256 = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
             question = Asked(
-                asked.get("query") or "", asked.get("variables") or {}, asked.get("operationName") or None,
+                asked.get("query") or "",
+                asked.get("variables") or {},
+                asked.get("operationName") or None,
                 sha256 if isinstance(sha256, str) else "",
-            )  # fmt: skip
+            )
             if not question.query and not question.sha256:
                 raise InvalidValue("`query` is missing", param="query")
             return documents.answer(question, caller())
@@ -154,9 +154,11 @@ def _refuse(asked: Mapping[str, Any]) -> None:
         if name not in _FIELDS:
             raise InvalidValue(f"{name[:64]!r} is not a part of a request; there are {', '.join(sorted(_FIELDS))}")
     for name, kind, wanted in (
-        ("query", str, "text"), ("operationName", str, "text"), ("variables", dict, "an object"),
+        ("query", str, "text"),
+        ("operationName", str, "text"),
+        ("variables", dict, "an object"),
         ("extensions", dict, "an object"),
-    ):  # fmt: skip
+    ):
         if asked.get(name) is not None and not isinstance(asked[name], kind):
             raise InvalidValue(f"{name}: must be {wanted}", param=name)
 
@@ -173,12 +175,16 @@ def _media_type(accept: str) -> str:
 
 _OBJECT = {"type": ["object", "null"]}
 _BODY = {
-    "type": "object", "required": ["query"], "additionalProperties": False,
+    "type": "object",
+    "required": ["query"],
+    "additionalProperties": False,
     "properties": {
-        "query": {"type": "string", "minLength": 1}, "operationName": {"type": ["string", "null"]},
-        "variables": _OBJECT, "extensions": _OBJECT,
+        "query": {"type": "string", "minLength": 1},
+        "operationName": {"type": ["string", "null"]},
+        "variables": _OBJECT,
+        "extensions": _OBJECT,
     },
-}  # fmt: skip
+}
 _ANSWER = {
     "type": "object",
     "properties": {"data": _OBJECT, "errors": {"type": "array", "items": {"type": "object"}, "minItems": 1}},
@@ -188,11 +194,14 @@ _RESPONSES = {"200": {"description": "It was run, or `errors` says why not.", "c
 
 def _described(method: str, more: dict[str, Any]) -> dict[str, Any]:
     return {
-        "operationId": f"graphql_{method}", "summary": f"Answer a document of GraphQL by {method.upper()}.",
+        "operationId": f"graphql_{method}",
+        "summary": f"Answer a document of GraphQL by {method.upper()}.",
         "description": "Needs the scope `read`; the web token of a user reads that user's alerts.",
-        "tags": ["graphql"], "security": [{"token": []}, {"userToken": []}], "responses": dict(_RESPONSES),
+        "tags": ["graphql"],
+        "security": [{"token": []}, {"userToken": []}],
+        "responses": dict(_RESPONSES),
         **more,
-    }  # fmt: skip
+    }
 
 
 def _in_query(name: str, description: str, **more: Any) -> dict[str, Any]:
@@ -208,22 +217,26 @@ def _in_query(name: str, description: str, **more: Any) -> dict[str, Any]:
 _EXAMPLE = "{ segments { name } }"
 GRAPHQL_PATHS: dict[str, Any] = {
     PATH: {
-        "post": _described("post", {
-            "requestBody": {
-                "required": True, "content": {JSON: {"schema": _BODY, "example": {"query": _EXAMPLE}}},
+        "post": _described(
+            "post",
+            {
+                "requestBody": {"required": True, "content": {JSON: {"schema": _BODY, "example": {"query": _EXAMPLE}}}},
+                "x-without": ("404", "409", "429"),
             },
-            "x-without": ("404", "409", "429"),
-        }),
-        "get": _described("get", {
-            "parameters": [
-                _in_query("query", "The document.", required=True, schema={"type": "string", "minLength": 1})
-                | {"example": _EXAMPLE},
-                _in_query("operationName", "Which of its operations."),
-                _in_query("variables", "A JSON object.", schema={"enum": ["{}"]}),
-                _in_query("extensions", "A JSON object.", schema={"enum": ["{}"]}),
-            ],
-            "x-without": ("404", "409", "413", "415", "429"),
-        }),
+        ),
+        "get": _described(
+            "get",
+            {
+                "parameters": [
+                    _in_query("query", "The document.", required=True, schema={"type": "string", "minLength": 1})
+                    | {"example": _EXAMPLE},
+                    _in_query("operationName", "Which of its operations."),
+                    _in_query("variables", "A JSON object.", schema={"enum": ["{}"]}),
+                    _in_query("extensions", "A JSON object.", schema={"enum": ["{}"]}),
+                ],
+                "x-without": ("404", "409", "413", "415", "429"),
+            },
+        ),
     }
-}  # fmt: skip
+}
 """Path -> method -> description."""

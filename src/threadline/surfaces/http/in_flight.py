@@ -100,9 +100,12 @@ class InFlight:
             log.warning(
                 "no room for %s: clients are told 503 (%s since the start; %d connections, %d bytes of requests and %d "
                 "of answers in memory)",
-                what, ", ".join(f"{count} for {name}" for name, count in self.refused.items()),
-                self.connections, self.request_bytes, self.answer_bytes,
-            )  # fmt: skip
+                what,
+                ", ".join(f"{count} for {name}" for name, count in self.refused.items()),
+                self.connections,
+                self.request_bytes,
+                self.answer_bytes,
+            )
         return NotNow(f"the server has no room for more {what} now; come again in a moment")
 
     def forget(self, share: Share) -> None:

@@ -121,9 +121,13 @@ class Ingest:
         charge.settle(receipts)
         outcome = _outcome(results, merged(receipts, charge.refused))
         self.metrics.count_events(
-            credential.workspace, credential.name, accepted=outcome.accepted, duplicates=outcome.duplicates,
-            conflicts=outcome.conflicts, rejected=len(outcome.rejected),
-        )  # fmt: skip
+            credential.workspace,
+            credential.name,
+            accepted=outcome.accepted,
+            duplicates=outcome.duplicates,
+            conflicts=outcome.conflicts,
+            rejected=len(outcome.rejected),
+        )
         return outcome
 
     async def _record(self, checked: Sequence[Checked]) -> list[Receipt]:
@@ -186,9 +190,14 @@ class Ingest:
     ) -> RejectedEntry:
         id = self._id(rejection, credential)
         return entry_of(
-            rejection, id, workspace=credential.workspace, source=credential.name, form=form, received_at=now,
+            rejection,
+            id,
+            workspace=credential.workspace,
+            source=credential.name,
+            form=form,
+            received_at=now,
             secrets=secrets,
-        )  # fmt: skip
+        )
 
     def _id(self, rejection: Rejection, credential: Credential) -> str:
         """The entry's id: by its key a message is known again; without one it is another each time it comes."""

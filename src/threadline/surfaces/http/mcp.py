@@ -35,9 +35,13 @@ PATH = "/mcp"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _STATUS = {
-    protocol.PARSE_ERROR: 400, protocol.INVALID_REQUEST: 400, protocol.INVALID_PARAMS: 400,
-    protocol.HEADER_MISMATCH: 400, protocol.UNSUPPORTED_VERSION: 400, protocol.METHOD_NOT_FOUND: 404,
-}  # fmt: skip
+    protocol.PARSE_ERROR: 400,
+    protocol.INVALID_REQUEST: 400,
+    protocol.INVALID_PARAMS: 400,
+    protocol.HEADER_MISMATCH: 400,
+    protocol.UNSUPPORTED_VERSION: 400,
+    protocol.METHOD_NOT_FOUND: 404,
+}
 """Of errors since 2026-07-28; before that an error of JSON-RPC travels under 200."""
 _ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 

@@ -14,9 +14,11 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 """Upper bounds of the buckets of durations."""
 
 _LABELS = {
-    "outbox_depth": "dest", "oldest_undelivered_seconds": "dest",
-    "projection_position": "name", "projection_lag_seconds": "name",
-}  # fmt: skip
+    "outbox_depth": "dest",
+    "oldest_undelivered_seconds": "dest",
+    "projection_position": "name",
+    "projection_lag_seconds": "name",
+}
 """Labels of gauges that are not by queue."""
 _Labels = tuple[str, ...]
 

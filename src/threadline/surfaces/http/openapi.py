@@ -90,14 +90,17 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
 _SECURITY = {
     "token": {"type": "http", "scheme": "bearer", "description": "An API token (`tl_…`) with the scope needed."},
     "userToken": {
-        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
         "description": "A user's JSON Web Token, from the issuer that the settings `jwt_…` name.",
     },
     "writeKey": {
-        "type": "http", "scheme": "basic",
+        "type": "http",
+        "scheme": "basic",
         "description": "A write key (`wk_…`) as the user, no password. It may also stand in the body as `writeKey`.",
     },
-}  # fmt: skip
+}
 
 
 def _types(operations: Iterable[Operation]) -> list[Any]:
@@ -182,9 +185,12 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
 
 _ROW_CONTENT = {MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}} for form in ("csv", "parquet")}
 _FORMAT = {
-    "name": "format", "in": "query", "required": False, "schema": {"enum": [*MEDIA_TYPES]},
+    "name": "format",
+    "in": "query",
+    "required": False,
+    "schema": {"enum": [*MEDIA_TYPES]},
     "description": "The form of the list, instead of what `Accept` says. The header `Link` leads to the next page.",
-}  # fmt: skip
+}
 
 
 def _sentence(text: str) -> str:
@@ -254,12 +260,15 @@ _RESPONSES = {
 def _open(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
     return {
         "get": {
-            "operationId": name, "summary": summary, "tags": ["health"], "security": [],
+            "operationId": name,
+            "summary": summary,
+            "tags": ["health"],
+            "security": [],
             "description": "Needs no credential.",
             "responses": {"200": _answer("It is so.", {"$ref": _REF.format(name=schema)})},
             "x-without": ("401", "403", "409", "413", "415", "429", *extra),
         }
-    }  # fmt: skip
+    }
 
 
 _HEALTH_PATHS: dict[str, Any] = {
@@ -268,7 +277,9 @@ _HEALTH_PATHS: dict[str, Any] = {
     "/version": _open("version", "Tell which version runs.", "Version", "503"),
     "/metrics": {
         "get": {
-            "operationId": "metrics", "summary": "Counts and durations for Prometheus.", "tags": ["health"],
+            "operationId": "metrics",
+            "summary": "Counts and durations for Prometheus.",
+            "tags": ["health"],
             "description": "Needs the scope `admin`, because it names sources: those of the token's workspace, or of "
             "every one for a token of the settings.",
             "security": [{"token": []}],
@@ -276,7 +287,7 @@ _HEALTH_PATHS: dict[str, Any] = {
             "x-without": ("409", "413", "415", "429"),
         }
     },
-}  # fmt: skip
+}
 
 
 _STALE = {

@@ -18,8 +18,13 @@ from threadline.surfaces.http.appaction_body import AppAction, AppActionScope, T
 from threadline.surfaces.http.user_alerts import ALERTS_PATH, DISMISS_PATH
 
 APPACTION_TYPES: tuple[type, ...] = (
-    AppAction, AppActionReceipt, TopicQuestion, WeighedValue, AlertsResult, AlertDismissResult
-)  # fmt: skip
+    AppAction,
+    AppActionReceipt,
+    TopicQuestion,
+    WeighedValue,
+    AlertsResult,
+    AlertDismissResult,
+)
 """What the descriptions refer to."""
 
 
@@ -51,9 +56,15 @@ _ACTION = {
 
 
 def _post(
-    name: str, summary: str, more: str, security: list[dict[str, list[str]]], body: Any, example: Any, answer: Any,
+    name: str,
+    summary: str,
+    more: str,
+    security: list[dict[str, list[str]]],
+    body: Any,
+    example: Any,
+    answer: Any,
     without: tuple[str, ...],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     return {
         "post": {
             "operationId": name,
@@ -77,33 +88,56 @@ def _ref(type: type) -> dict[str, str]:
 
 APPACTION_PATHS: dict[str, dict[str, Any]] = {
     USER_PATH: _post(
-        "user_action", "Record an action of the user whom the web token names.",
+        "user_action",
+        "Record an action of the user whom the web token names.",
         "Names of fields count without regard to case; unknown ones are passed over.",
-        _USER, _ref(AppAction), _ACTION, _ref(AppActionReceipt), ("403", "404", "409"),
+        _USER,
+        _ref(AppAction),
+        _ACTION,
+        _ref(AppActionReceipt),
+        ("403", "404", "409"),
     ),
     ANONYMOUS_PATH: _post(
-        "anonymous_action", "Record an action of a visitor, by device or network address.",
+        "anonymous_action",
+        "Record an action of a visitor, by device or network address.",
         "Needs `applicationId`. New actions of one address are limited; a retry costs nothing.",
-        [], _ANONYMOUS, _ACTION, _ref(AppActionReceipt), ("401", "404", "409"),
+        [],
+        _ANONYMOUS,
+        _ACTION,
+        _ref(AppActionReceipt),
+        ("401", "404", "409"),
     ),
     RANKING_PATH: _post(
-        "topic_value_frequency", "List the values of a topic that the user cares about most, first.",
+        "topic_value_frequency",
+        "List the values of a topic that the user cares about most, first.",
         "With `includeWeights` an object for each value in place of the value alone.",
-        _USER, _ref(TopicQuestion), {"topic": "Article", "scopeTopic": "category"},
-        {"type": "array", "items": {"anyOf": [{"type": "string"}, _ref(WeighedValue)]}}, ("403", "404", "409", "429"),
+        _USER,
+        _ref(TopicQuestion),
+        {"topic": "Article", "scopeTopic": "category"},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, _ref(WeighedValue)]}},
+        ("403", "404", "409", "429"),
     ),
     ALERTS_PATH: {
         "get": {
-            "operationId": "user_alerts", "summary": "Show the alerts of the user whom the web token names.",
+            "operationId": "user_alerts",
+            "summary": "Show the alerts of the user whom the web token names.",
             "description": "Needs a user's web token.",
-            "tags": ["ux"], "security": _USER,
+            "tags": ["ux"],
+            "security": _USER,
             "parameters": [
                 {
-                    "name": "severity", "in": "query", "required": False, "schema": {"enum": ["", *SEVERITIES]},
-                    "description": "Only alerts of this severity.", "example": "warning",
+                    "name": "severity",
+                    "in": "query",
+                    "required": False,
+                    "schema": {"enum": ["", *SEVERITIES]},
+                    "description": "Only alerts of this severity.",
+                    "example": "warning",
                 },
                 {
-                    "name": "dismissed", "in": "query", "required": False, "schema": {"type": "boolean"},
+                    "name": "dismissed",
+                    "in": "query",
+                    "required": False,
+                    "schema": {"type": "boolean"},
                     "description": "Show also those that the user has dismissed.",
                 },
             ],
@@ -116,22 +150,28 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
     },
     DISMISS_PATH: {
         "post": {
-            "operationId": "user_alert_dismiss", "summary": "Dismiss an alert for the user whom the web token names.",
+            "operationId": "user_alert_dismiss",
+            "summary": "Dismiss an alert for the user whom the web token names.",
             "description": "Needs a user's web token; the alert is not shown to them again.",
-            "tags": ["ux"], "security": _USER,
+            "tags": ["ux"],
+            "security": _USER,
             "parameters": [
                 {
-                    "name": "alert", "in": "path", "required": True, "example": "maintenance",
+                    "name": "alert",
+                    "in": "path",
+                    "required": True,
+                    "example": "maintenance",
                     "schema": {"type": "string", "pattern": f"^{ID_PATTERN}$"},
                 }
             ],
             "responses": {
                 "200": {
-                    "description": "It is so.", "content": {"application/json": {"schema": _ref(AlertDismissResult)}},
-                },
+                    "description": "It is so.",
+                    "content": {"application/json": {"schema": _ref(AlertDismissResult)}},
+                }
             },
             "x-without": ("403", "413", "415", "429"),
         }
     },
-}  # fmt: skip
+}
 """Path -> method -> description."""

@@ -9,9 +9,12 @@ from threadline.surfaces.http.cloudevents import PATH
 from threadline.surfaces.http.segment import BATCHES, LETTERS
 
 _ANSWER = {
-    "success": True, "accepted": 1, "duplicates": 0, "conflicts": 0,
+    "success": True,
+    "accepted": 1,
+    "duplicates": 0,
+    "conflicts": 0,
     "rejected": [{"index": 1, "messageId": "m-2", "code": "no_event_name", "message": "a track call needs `event`"}],
-}  # fmt: skip
+}
 _OUTCOME = {"$ref": "#/components/schemas/Outcome"}
 _SENDERS: list[dict[str, list[str]]] = [{"writeKey": []}, {"token": []}]
 _WITHOUT = ("404", "409")
@@ -100,9 +103,14 @@ def _cloudevents() -> dict[str, Any]:
         "description": "A CloudEvent: specversion, id, source, type, subject, time, data.",
     }
     example = {
-        "specversion": "1.0", "id": "evt-1", "source": "/shop", "type": "purchase_completed", "subject": "user_id:42",
-        "time": "2026-03-01T12:00:00Z", "data": {"total": 29.33, "currency": "EUR"},
-    }  # fmt: skip
+        "specversion": "1.0",
+        "id": "evt-1",
+        "source": "/shop",
+        "type": "purchase_completed",
+        "subject": "user_id:42",
+        "time": "2026-03-01T12:00:00Z",
+        "data": {"total": 29.33, "currency": "EUR"},
+    }
     path_item = _post(
         "cloudevents", "Record CloudEvents: structured, batched or binary.", "cloudevents", event_schema, example
     )
@@ -158,8 +166,14 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
             "tags": ["segment"],
             "security": security,
             "parameters": [
-                {"name": parameter, "in": location, "required": location == "path", "description": "A write key.",
-                 "schema": {"type": "string"}, "example": "wk_0123456789abcdef"},
+                {
+                    "name": parameter,
+                    "in": location,
+                    "required": location == "path",
+                    "description": "A write key.",
+                    "schema": {"type": "string"},
+                    "example": "wk_0123456789abcdef",
+                }
             ],
             "responses": {
                 "200": {
@@ -169,7 +183,7 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
             },
             "x-without": ("409", "413", "415", "429", *(("401", "403") if location == "path" else ("404",))),
         }
-    }  # fmt: skip
+    }
 
 
 INGEST_PATHS = _paths() | {

@@ -94,9 +94,13 @@ class Operations:
             charge.settle(receipts)
             counts = Counter(receipt.status for receipt in receipts)
             self._metrics.count_events(
-                credential.workspace, credential.name, accepted=counts["accepted"], duplicates=counts["duplicate"],
-                conflicts=counts["conflict"], rejected=counts["rejected"],
-            )  # fmt: skip
+                credential.workspace,
+                credential.name,
+                accepted=counts["accepted"],
+                duplicates=counts["duplicate"],
+                conflicts=counts["conflict"],
+                rejected=counts["rejected"],
+            )
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         if stale:
             headers[STALE_HEADER] = stale

@@ -122,9 +122,16 @@ def problem(error: ThreadlineError, instance: str, server: str) -> Response:
     inside = error.is_inside
     text = f"{title}; the server's log tells more" if inside else str(error)
     body = Problem(
-        type=f"{server}/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=text,
-        instance=instance, hint="" if inside else error.hint, param=error.param, message=text,
-    )  # fmt: skip
+        type=f"{server}/docs#error-{error.code}",
+        title=title,
+        status=error.status,
+        code=error.code,
+        detail=text,
+        instance=instance,
+        hint="" if inside else error.hint,
+        param=error.param,
+        message=text,
+    )
     return Response(msgspec.json.encode(body), error.status, headers_of(error), MEDIA_TYPE)
 
 

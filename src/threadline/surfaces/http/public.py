@@ -98,12 +98,17 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
         posted = route.method == "POST"
         names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
         described: dict[str, Any] = {
-            "operationId": route.name, "summary": route.summary, "tags": ["public"],
+            "operationId": route.name,
+            "summary": route.summary,
+            "tags": ["public"],
             "description": f"Needs the scope `{route.scope}`." if route.scope else "Needs no credential.",
             "security": [{"token": []}] if route.scope else [],
             "parameters": [
                 {
-                    "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+                    "name": name,
+                    "in": "path",
+                    "required": True,
+                    "schema": {"type": "string", "minLength": 1},
                     "example": name.upper(),
                 }
                 for name in names
@@ -113,7 +118,7 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
                 "404": {"description": "A page for whoever follows a link that leads nowhere.", "content": anything},
             },
             "x-without": () if posted else ("413", "415"),
-        }  # fmt: skip
+        }
         if posted:
             described["requestBody"] = {"required": False, "content": {"*/*": {"schema": {}, "example": ""}}}
         paths.setdefault(route.path, {})[route.method.lower()] = described

@@ -33,9 +33,13 @@ class Generation:
         """In flight, or waiting for a body. Changed by the server's loop alone."""
         self.is_retiring = False
         self._stopping = threading.Event()
-        self._working = threading.Thread(
-            target=keep_working, args=(dispatcher, self._stopping), name="threadline-dispatch", daemon=True
-        ) if dispatcher is not None else None  # fmt: skip
+        self._working = (
+            threading.Thread(
+                target=keep_working, args=(dispatcher, self._stopping), name="threadline-dispatch", daemon=True
+            )
+            if dispatcher is not None
+            else None
+        )
 
     @property
     def engine(self) -> Engine:

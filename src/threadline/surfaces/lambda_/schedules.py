@@ -50,10 +50,14 @@ class WakeUps:
             if self._client is None:
                 self._client = self._open()
             self._client.create_schedule(
-                Name=name, GroupName=settings.schedule_group, ScheduleExpression=f"at({text})",
-                ScheduleExpressionTimezone="UTC", FlexibleTimeWindow={"Mode": "OFF"}, ActionAfterCompletion="DELETE",
+                Name=name,
+                GroupName=settings.schedule_group,
+                ScheduleExpression=f"at({text})",
+                ScheduleExpressionTimezone="UTC",
+                FlexibleTimeWindow={"Mode": "OFF"},
+                ActionAfterCompletion="DELETE",
                 Target={"Arn": settings.schedule_target, "RoleArn": settings.schedule_role, "Input": "{}"},
-            )  # fmt: skip
+            )
         except Exception as error:
             code = error_code(error)
             if code == "ConflictException":  # somebody else has made it

@@ -50,9 +50,10 @@ def check(engine: Engine, caller: Caller, tool: str, arguments: Mapping[str, Any
         )
     if engine.clock() >= int(expires_at):
         raise InvalidValue(
-            f"token: it was good for {MCP_CONFIRMATION_SECONDS} seconds, which are over", param="token",
+            f"token: it was good for {MCP_CONFIRMATION_SECONDS} seconds, which are over",
+            param="token",
             hint=_SHOW_AGAIN,
-        )  # fmt: skip
+        )
     return f"mcp-{hashlib.sha256(given.encode()).hexdigest()[:40]}"
 
 
@@ -140,10 +141,13 @@ class Calls:
         if not calls:
             return None
         return {
-            "name": tool.name, "title": tool.title, "description": tool.description,
-            "inputSchema": input_schema(tool, calls, self._operations), "outputSchema": OUTPUT,
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": input_schema(tool, calls, self._operations),
+            "outputSchema": OUTPUT,
             "annotations": {"title": tool.title, "readOnlyHint": True, "openWorldHint": False},
-        }  # fmt: skip
+        }
 
     def _changing(self, name: str, caller: Caller) -> bool:
         calls = self._calls[name].values()
@@ -152,9 +156,7 @@ class Calls:
             for call in calls
         )
 
-    def _meant(
-        self, tool: Tool, given: Mapping[str, Any], caller: Caller
-    ) -> tuple[Operation, Call, dict[str, Any]]:  # fmt: skip
+    def _meant(self, tool: Tool, given: Mapping[str, Any], caller: Caller) -> tuple[Operation, Call, dict[str, Any]]:
         calls = self._calls[tool.name]
         chosen = given.get(tool.choice, None if tool.must_choose else next(iter(calls)))
         if not isinstance(chosen, str) or chosen not in calls:
@@ -181,9 +183,7 @@ class Calls:
             raise Forbidden(f"this credential lacks the scope 'admin': {reason}")
         return operation, call, values
 
-    def _shown(
-        self, operation: Operation, call: Call, values: Mapping[str, Any], context: Context
-    ) -> _Result | None:  # fmt: skip
+    def _shown(self, operation: Operation, call: Call, values: Mapping[str, Any], context: Context) -> _Result | None:
         """What a change would do, as far as an operation can say."""
         if call.preview in self._operations:
             previewed = {there: values[here] for here, there in call.previewed.items() if here in values}
@@ -212,9 +212,13 @@ class Calls:
         return _Result(answer, stale, operation.result, msgspec.structs.asdict(params))
 
     def _answer(
-        self, operation: Operation, result: _Result | None, caller: Caller, given: Mapping[str, Any],
+        self,
+        operation: Operation,
+        result: _Result | None,
+        caller: Caller,
+        given: Mapping[str, Any],
         head: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         content: dict[str, Any] = {"notice": NOTICE, "operation": operation.name, **(head or {})}
         answer, stale = (result.answer, result.stale) if result is not None else (None, "")
         if stale:
@@ -259,7 +263,8 @@ class _Confirmation(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _CONFIRM: dict[str, Any] = {
-    "name": CONFIRM, "title": "Confirm a change",
+    "name": CONFIRM,
+    "title": "Confirm a change",
     "description": "Carry out what `propose_definition`, `send_dry_run`, `change_person` or `operate` has shown. This "
     "is the only tool that changes or sends anything. Ask whoever you work for first.",
     "inputSchema": {
@@ -269,14 +274,18 @@ _CONFIRM: dict[str, Any] = {
             "tool": {"enum": ["propose_definition", "send_dry_run", "change_person", "operate"]},
             "arguments": {"type": "object", "description": "The arguments that the tool was called with, unchanged"},
         },
-        "required": ["token", "tool", "arguments"], "additionalProperties": False,
+        "required": ["token", "tool", "arguments"],
+        "additionalProperties": False,
     },
     "outputSchema": OUTPUT,
     "annotations": {
-        "title": "Confirm a change", "readOnlyHint": False, "destructiveHint": True, "idempotentHint": False,
+        "title": "Confirm a change",
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": False,
         "openWorldHint": True,
     },
-}  # fmt: skip
+}
 
 
 def _known(arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -145,7 +145,7 @@ class _Work:
 
     def _member(
         self, name: str, value: Any, beside: Mapping[str, Any], schema: Mapping[str, Any], besides: frozenset[str]
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """A member of free data, of this schema."""
         if name in _STEP_VALUES and "field" in beside:
             return self._of_path(value, beside["field"], "", besides)

@@ -126,9 +126,11 @@ class Protocol:
             raise Failure(INVALID_PARAMS, "protocolVersion: expected a text")
         version = wanted if wanted in LEGACY else LEGACY[0]
         return {
-            "protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": self._server,
+            "protocolVersion": version,
+            "capabilities": _CAPABILITIES,
+            "serverInfo": self._server,
             "instructions": INSTRUCTIONS,
-        }  # fmt: skip
+        }
 
     def _call(self, request: Request, caller: Caller) -> dict[str, Any]:
         name, arguments = request.params.get("name"), request.params.get("arguments")

@@ -56,9 +56,12 @@ TEMPLATES = (
 def listed(calls: Calls) -> list[dict[str, Any]]:
     """Those with a fixed address whose operation is in force."""
     glossary = {
-        "uri": GLOSSARY, "name": "glossary", "title": "Glossary", "mimeType": "text/markdown",
+        "uri": GLOSSARY,
+        "name": "glossary",
+        "title": "Glossary",
+        "mimeType": "text/markdown",
         "description": "What words mean here, and the forms of ids, instants and conditions. Read it first.",
-    }  # fmt: skip
+    }
     there = (resource for resource in RESOURCES if calls.reads(resource.operation))
     return [glossary, *({"uri": resource.uri, **_described(resource)} for resource in there)]
 

@@ -52,9 +52,11 @@ def input_schema(tool: Tool, calls: Mapping[str, Call], operations: Mapping[str,
         properties[name] = _merged(by_value)
     required = [name for name in properties if all(name in needed for _, needed in of_values.values())]
     return {
-        "type": "object", "properties": {**properties, **_PART},
-        "required": [*([tool.choice] if tool.must_choose else []), *required], "additionalProperties": False,
-    }  # fmt: skip
+        "type": "object",
+        "properties": {**properties, **_PART},
+        "required": [*([tool.choice] if tool.must_choose else []), *required],
+        "additionalProperties": False,
+    }
 
 
 def _parameters(operation: Operation, call: Call) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:

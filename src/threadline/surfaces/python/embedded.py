@@ -93,9 +93,13 @@ class Threadline(Operations, Recording):
             fields = {name: value for name, value in event.items() if value is not None}
             source = str(fields.pop("source", source))
             made = draft(
-                _as_json({"key": fresh_key(), **fields}, label), workspace=self.workspace, source=source,
-                source_type=source_type_of(source), received_at=now, label=label,
-            )  # fmt: skip
+                _as_json({"key": fresh_key(), **fields}, label),
+                workspace=self.workspace,
+                source=source,
+                source_type=source_type_of(source),
+                received_at=now,
+                label=label,
+            )
             return made._replace(event=_as_logged(made.event)) if isinstance(made, Draft) else made
         except EventRejected as error:
             if isinstance(event, Event):

@@ -20,9 +20,9 @@ from threadline.wire.message import read_object
 from threadline.wire.rejection import Rejection, rejection
 from threadline.wire.segment import KINDS
 
-POINTERS = frozenset({
-    "software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer",
-})  # fmt: skip
+POINTERS = frozenset(
+    {"software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"}
+)
 """How the extended clients of SQS and SNS name a payload in S3: a list of this and of bucket and key."""
 _ID_LENGTH_MAX = 64
 _STRUCTURED = {"content-type": "application/cloudevents+json"}
@@ -134,9 +134,13 @@ def _single(raw: bytes, way: Way, index: int) -> Draft | RejectedEntry:
         return _cloudevent(raw, way)
     if form is not None and form.type in KINDS:
         result = segment.reread(
-            raw, Envelope(), source=way.source, workspace=way.workspace, received_at=way.received_at,
+            raw,
+            Envelope(),
+            source=way.source,
+            workspace=way.workspace,
+            received_at=way.received_at,
             fresh_key=lambda: _key(way, index),
-        )  # fmt: skip
+        )
         return _result(result, way, "segment", index)
     if form is not None and form.identifiers is not msgspec.UNSET:
         return _native(raw, way, index)
@@ -151,9 +155,13 @@ def _single(raw: bytes, way: Way, index: int) -> Draft | RejectedEntry:
 def _segment_batch(body: bytes, way: Way) -> Iterator[Draft | RejectedEntry]:
     places = iter(range(len(body)))
     decoded = segment.decode(
-        body, kind=None, source=way.source, workspace=way.workspace, received_at=way.received_at,
+        body,
+        kind=None,
+        source=way.source,
+        workspace=way.workspace,
+        received_at=way.received_at,
         fresh_key=lambda: _key(way, next(places)),
-    )  # fmt: skip
+    )
     for index, result in enumerate(decoded.results):
         yield _result(result, way, "segment", index)
 
@@ -171,9 +179,13 @@ def _native(raw: bytes, way: Way, index: int) -> Draft | RejectedEntry:
     except EventRejected as error:
         return _refused(raw, way, error.code, str(error), index)
     return draft(
-        value, workspace=way.workspace, source=way.source, source_type="external", received_at=way.received_at,
+        value,
+        workspace=way.workspace,
+        source=way.source,
+        source_type="external",
+        received_at=way.received_at,
         label=f"events[{index}]",
-    )  # fmt: skip
+    )
 
 
 def _result(result: Event | Rejection, way: Way, form: str, index: int) -> Draft | RejectedEntry:

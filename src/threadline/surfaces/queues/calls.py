@@ -30,10 +30,18 @@ from threadline.surfaces.queues.client import (
 
 CONTENT = "application/x-amz-json-1.0"
 PAUSE_SECONDS_MAX = 20.0
-_THROTTLED = frozenset({
-    "KmsThrottled", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "ThrottledException",
-    "Throttling", "ThrottlingException", "TooManyRequestsException",
-})  # fmt: skip
+_THROTTLED = frozenset(
+    {
+        "KmsThrottled",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
 
 _decode = msgspec.json.Decoder().decode
 

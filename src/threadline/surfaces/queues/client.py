@@ -26,9 +26,11 @@ def aws_client(service: str, resource: str, *, region: str | None = None, connec
     except ImportError:
         raise InvalidSetting(f"{resource}: boto3 is not installed", hint=from_source("aws")) from None
     config = Config(
-        connect_timeout=CONNECT_SECONDS, read_timeout=ANSWER_SECONDS, max_pool_connections=connections,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=ANSWER_SECONDS,
+        max_pool_connections=connections,
         retries={"total_max_attempts": ATTEMPTS_MAX, "mode": "standard"},
-    )  # fmt: skip
+    )
     try:
         make: Any = boto3.session.Session().client  # its types name each service of AWS
         return make(service, region_name=region, config=config)

@@ -54,9 +54,12 @@ class SqsQueue:
         """At most `AT_ONCE` messages, as soon as there are any."""
         with _explained(self.url):
             answer = self._client.receive_message(
-                QueueUrl=self.url, MaxNumberOfMessages=AT_ONCE, WaitTimeSeconds=wait_seconds,
-                MessageSystemAttributeNames=["SentTimestamp", "MessageGroupId"], MessageAttributeNames=["All"],
-            )  # fmt: skip
+                QueueUrl=self.url,
+                MaxNumberOfMessages=AT_ONCE,
+                WaitTimeSeconds=wait_seconds,
+                MessageSystemAttributeNames=["SentTimestamp", "MessageGroupId"],
+                MessageAttributeNames=["All"],
+            )
         return [_received(message) for message in answer.get("Messages", [])]
 
     def delete(self, done: Sequence[Received]) -> None:
@@ -86,9 +89,11 @@ class SqsQueue:
             ordered = {"MessageGroupId": received.group or "-", "MessageDeduplicationId": why.id}
             with _explained(self._dead_letters):
                 self._client.send_message(
-                    QueueUrl=self._dead_letters, MessageBody=received.message.body, MessageAttributes=attributes,
+                    QueueUrl=self._dead_letters,
+                    MessageBody=received.message.body,
+                    MessageAttributes=attributes,
                     **(ordered if self._dead_letters.endswith(".fifo") else {}),
-                )  # fmt: skip
+                )
         self.delete([received])
 
     def _attributes(self) -> Mapping[str, str]:

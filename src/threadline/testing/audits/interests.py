@@ -19,9 +19,13 @@ _LENGTH = dt.timedelta(days=30)
 _FLOOR = Fraction(1, 10)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _PARAMETERS = {
-    "source": "utm_source", "medium": "utm_medium", "name": "utm_campaign", "term": "utm_term",
-    "content": "utm_content", "id": "utm_id",
-}  # fmt: skip
+    "source": "utm_source",
+    "medium": "utm_medium",
+    "name": "utm_campaign",
+    "term": "utm_term",
+    "content": "utm_content",
+    "id": "utm_id",
+}
 
 
 def interests(events: list[SentEvent], now: int) -> dict[str, Any]:

@@ -95,10 +95,13 @@ def memory(events: list[SentEvent], now: int) -> dict[str, Any]:
         own = retracted.get(fact)
         gone.append(
             {
-                "type": fact[0], "key": fact[1], "retraction": own[1] if own else "",
-                "retracted_at": _time(own[0] if own else at), "because_of": "" if own else "/".join(why),
+                "type": fact[0],
+                "key": fact[1],
+                "retraction": own[1] if own else "",
+                "retracted_at": _time(own[0] if own else at),
+                "because_of": "" if own else "/".join(why),
             }
-        )  # fmt: skip
+        )
     return {**view, "retracted": gone}
 
 
@@ -151,10 +154,18 @@ def _sayings(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
         words = {"product_name": _at(given, "product_name name"), "question": _at(given, "question")}
         yield ("interest", f"product:{product}"), {"by": "p", "words": words, "count": "questions", "tail": 1}
     elif kind == "interest_detected" and (topic := _trimmed(given.get("topic"))):
-        yield ("interest", f"topic:{topic}"), {
-            "by": "t", "source": "system_computed", "words": {}, "count": "detections", "last": "last_at", "tail": 1,
-            "sure": given.get("confidence"),
-        }  # fmt: skip
+        yield (
+            ("interest", f"topic:{topic}"),
+            {
+                "by": "t",
+                "source": "system_computed",
+                "words": {},
+                "count": "detections",
+                "last": "last_at",
+                "tail": 1,
+                "sure": given.get("confidence"),
+            },
+        )
     elif kind == "objection_raised" and (slug := _slug(_trimmed(_at(given, "objection reason topic")))):
         words = {"text": _at(given, "text objection reason topic")}
         made = {"by": "o", "words": words, "count": "raised", "last": "last_at", "tail": 1}
@@ -245,12 +256,19 @@ def _declared(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
         return
     if source != "user_declared" and (recalled is True or recalled == id or id in (recalled or [])):
         return
-    yield (type, key), {
-        "by": event["type"], "source": source, "whole": given["value"], "voiced": True,
-        "voice": "" if source == "user_declared" else event["source"], "until": given.get("expires_at"),
-        "sure": None if source == "user_declared" else given.get("confidence"),
-        "premises": [tuple(premise.split("/", 1)) for premise in given.get("derived_from") or []],
-    }  # fmt: skip
+    yield (
+        (type, key),
+        {
+            "by": event["type"],
+            "source": source,
+            "whole": given["value"],
+            "voiced": True,
+            "voice": "" if source == "user_declared" else event["source"],
+            "until": given.get("expires_at"),
+            "sure": None if source == "user_declared" else given.get("confidence"),
+            "premises": [tuple(premise.split("/", 1)) for premise in given.get("derived_from") or []],
+        },
+    )
 
 
 # --- what they come to --------------------------------------------------------------------------
@@ -286,10 +304,15 @@ def _claim(newest: dict[str, Any], of_kind: list[dict[str, Any]], voice: str) ->
     sure: Any = newest.get("sure")
     is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return {
-        "source": source, "voice": voice, "value": value, "at": at, "id": event_id(newest["event"]),
-        "expires_at": expires_at, "premises": newest.get("premises", []),
+        "source": source,
+        "voice": voice,
+        "value": value,
+        "at": at,
+        "id": event_id(newest["event"]),
+        "expires_at": expires_at,
+        "premises": newest.get("premises", []),
         "sure": Fraction(str(min(max(sure, 0), _MOST[source]) if is_number else _USUAL[source])),
-    }  # fmt: skip
+    }
 
 
 def _product(of_kind: list[dict[str, Any]], times: list[int]) -> dict[str, Any]:
@@ -329,10 +352,14 @@ def _shown(fact: FactId, claims: list[dict[str, Any]], sayings: list[dict[str, A
     for by, size in kinds.items():
         ids += sorted((s["event"]["occurred_at"], event_id(s["event"])) for s in sayings if s["by"] == by)[-size:]
     return {
-        "type": fact[0], "key": fact[1], **words[0], "events": len(sayings),
+        "type": fact[0],
+        "key": fact[1],
+        **words[0],
+        "events": len(sayings),
         "source_event_ids": [id for _, id in sorted(set(ids), reverse=True)[:3]],
-        "created_at": _time(min(saying["event"]["occurred_at"] for saying in sayings)), "conflicts": words[1:],
-    }  # fmt: skip
+        "created_at": _time(min(saying["event"]["occurred_at"] for saying in sayings)),
+        "conflicts": words[1:],
+    }
 
 
 def _together(group: list[dict[str, Any]]) -> dict[str, Any]:
@@ -343,11 +370,14 @@ def _together(group: list[dict[str, Any]]) -> dict[str, Any]:
     confidence = round(float(1 - doubt), 4)
     expiries = [claim["expires_at"] for claim in group]
     return {
-        "value": newest["value"], "source": newest["source"], "confidence": confidence,
-        "updated_at": _time(newest["at"]), "expires_at": None if None in expiries else _time(max(expiries)),
+        "value": newest["value"],
+        "source": newest["source"],
+        "confidence": confidence,
+        "updated_at": _time(newest["at"]),
+        "expires_at": None if None in expiries else _time(max(expiries)),
         "voices": sorted({claim["voice"] for claim in group} - {""}),
         "order": (-_SOURCES.index(newest["source"]), confidence, newest["at"], newest["id"]),
-    }  # fmt: skip
+    }
 
 
 # --- what is taken back -------------------------------------------------------------------------

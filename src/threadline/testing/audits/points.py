@@ -15,9 +15,16 @@ Line = dict[str, Any]
 """An event with id, cause, thread, type, source_type, occurred_at, recorded_at, marks, historical and properties."""
 
 EARNS = {
-    "conversation_started": 10, "CONVERSATION_START": 10, "tool_used": 5, "TOOL_USE": 5, "app_opened": 1,
-    "DAILY_OPEN": 1, "Application Opened": 1, "result_shared": 15, "SHARE_RESULT": 15,
-}  # fmt: skip
+    "conversation_started": 10,
+    "CONVERSATION_START": 10,
+    "tool_used": 5,
+    "TOOL_USE": 5,
+    "app_opened": 1,
+    "DAILY_OPEN": 1,
+    "Application Opened": 1,
+    "result_shared": 15,
+    "SHARE_RESULT": 15,
+}
 _ONCE_A_DAY = ("app_opened", "DAILY_OPEN", "Application Opened")
 _HOUR = 3_600_000_000
 

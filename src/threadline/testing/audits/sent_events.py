@@ -12,9 +12,16 @@ recorded_at where it matters when it became known."""
 DAY = 86_400_000_000
 """Microseconds."""
 PASSIVE = (
-    "campaign_delivered", "campaign_ignored", "tag_added", "tag_removed", "fact_remembered", "fact_computed",
-    "fact_retracted", "fact_restored", "agent_insight",
-)  # fmt: skip
+    "campaign_delivered",
+    "campaign_ignored",
+    "tag_added",
+    "tag_removed",
+    "fact_remembered",
+    "fact_computed",
+    "fact_retracted",
+    "fact_restored",
+    "agent_insight",
+)
 """What only happens to a person, or is noted of them."""
 
 

@@ -39,13 +39,21 @@ _ON_DISK = Path("/var/tmp")
 
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, envvar=f"{PREFIX}PORT",
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8787,
+    show_default=True,
+    envvar=f"{PREFIX}PORT",
     help=f"0 takes a free one; default: {PREFIX}PORT.",
-)  # fmt: skip
+)
 @click.option(
-    "--file", "-f", "file", metavar="PATH", type=click.Path(path_type=Path),
+    "--file",
+    "-f",
+    "file",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
     help="Keep the store in this file, which must not exist yet. Otherwise it is removed in the end.",
-)  # fmt: skip
+)
 @click.option(
     "--exit", "exit_", is_flag=True, help="End after printing, as it always does without a terminal or in CI."
 )

@@ -45,9 +45,11 @@ def request(console: Console, path: str, seconds: float) -> None:
 def sending(console: Console) -> Progress:
     """The bar that shows how far the history has been told. In a file or a pipe there is none."""
     columns = (
-        TextColumn(" " * INDENT + "{task.description}"), BarColumn(40), TextColumn("{task.completed:,} orders"),
+        TextColumn(" " * INDENT + "{task.description}"),
+        BarColumn(40),
+        TextColumn("{task.completed:,} orders"),
         TextColumn("[dim]{task.fields[day]}"),
-    )  # fmt: skip
+    )
     return Progress(*columns, console=console, disable=not console.is_terminal)
 
 

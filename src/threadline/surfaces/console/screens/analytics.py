@@ -76,12 +76,15 @@ def _one(asking: Asking) -> Mapping[str, Any]:
         "fields": [field.shown(asking.engine.catalogue.names) for field in asked],
         "more": [field.shown(asking.engine.catalogue.names) for field in fields if field not in asked],
         "is_open": any(field.name in values for field in fields if field not in asked),
-        "values": values, "name": asking.path["name"], "title": _title(asking.path["name"]),
-        "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
+        "values": values,
+        "name": asking.path["name"],
+        "title": _title(asking.path["name"]),
+        "summary": operation.summary,
+        "question": BEGIN.get(asking.path["name"], ""),
         "is_asked": all(field.name in values for field in fields if field.is_required),
         "query_text": {**values, "part": "answer"},
         "types": _types(asking) if any(field.is_event_type for field in fields) else (),
-    }  # fmt: skip
+    }
 
 
 def _types(asking: Asking) -> list[dict[str, str]]:
@@ -113,9 +116,14 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
     ]
     facts = {member: value for member, value in details.items() if not isinstance(value, list)}
     return {
-        "answer": answer, "chart": None if chart is None else renamed(chart, distinct(called)), "tables": tables,
-        "facts": facts, "rows_max": ROWS_MAX, "event_names": called, "typed": dict.fromkeys(members, True),
-    }  # fmt: skip
+        "answer": answer,
+        "chart": None if chart is None else renamed(chart, distinct(called)),
+        "tables": tables,
+        "facts": facts,
+        "rows_max": ROWS_MAX,
+        "event_names": called,
+        "typed": dict.fromkeys(members, True),
+    }
 
 
 def _columns(rows: list[Any], named: Collection[str]) -> list[dict[str, Any]]:
@@ -132,13 +140,24 @@ def _columns(rows: list[Any], named: Collection[str]) -> list[dict[str, Any]]:
 
 SCREENS = (
     Screen(
-        name="analytics", path="/analytics", title="Analytics", template="analytics.html", load=_load,
-        operation="analytics_trend", summary="Questions about everybody at once, each with its picture and its SQL.",
+        name="analytics",
+        path="/analytics",
+        title="Analytics",
+        template="analytics.html",
+        load=_load,
+        operation="analytics_trend",
+        summary="Questions about everybody at once, each with its picture and its SQL.",
         order=16,
     ),
     Screen(
-        name="analysis", path="/analytics/{name}", title="Analytics", template="analysis.html", load=_one,
-        operation="analytics_trend", in_navigation=False, within="analytics",
+        name="analysis",
+        path="/analytics/{name}",
+        title="Analytics",
+        template="analysis.html",
+        load=_one,
+        operation="analytics_trend",
+        in_navigation=False,
+        within="analytics",
         parts={"answer": Part("analysis_answer.html", _answer)},
     ),
-)  # fmt: skip
+)

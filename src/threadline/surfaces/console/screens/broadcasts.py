@@ -15,17 +15,25 @@ PAGE = 30
 ARMS = 4
 """Variants that the form has room for; the API takes ten."""
 STEERED = {
-    "draft": ("start", "cancel"), "scheduled": ("pause", "cancel"), "resolving": ("pause", "cancel"),
-    "sending": ("pause", "cancel"), "paused": ("resume", "cancel"), "failed": ("resume", "cancel"),
-}  # fmt: skip
+    "draft": ("start", "cancel"),
+    "scheduled": ("pause", "cancel"),
+    "resolving": ("pause", "cancel"),
+    "sending": ("pause", "cancel"),
+    "paused": ("resume", "cancel"),
+    "failed": ("resume", "cancel"),
+}
 """What can be done with a broadcast in each state."""
 NAMED = {"holdout": "control group", "all": "everybody", "rest": "get the winner"}
 """What screens call the arms that nobody has declared."""
 SKIPPED = {
-    "no_address": "no address", "invalid_address": "the address is none", "unsubscribed": "unsubscribed",
-    "opted_out": "has not consented", "unconfirmed": "has not confirmed the consent",
-    "frequency_cap": "too many mails lately", "duplicate": "somebody else with this address got it",
-}  # fmt: skip
+    "no_address": "no address",
+    "invalid_address": "the address is none",
+    "unsubscribed": "unsubscribed",
+    "opted_out": "has not consented",
+    "unconfirmed": "has not confirmed the consent",
+    "frequency_cap": "too many mails lately",
+    "duplicate": "somebody else with this address got it",
+}
 """Reasons for which a mail was skipped, in words."""
 
 
@@ -48,10 +56,13 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     weights = {arm["name"]: arm.get("weight", 1) for arm in broadcast.get("arms", ())}
     share = (1 - broadcast.get("holdout", 0)) / max(sum(weights.values()), 1)
     return {
-        "it": shown, "steered": STEERED.get(shown["state"], ()), "named": NAMED, "created": dict(_created(broadcast)),
+        "it": shown,
+        "steered": STEERED.get(shown["state"], ()),
+        "named": NAMED,
+        "created": dict(_created(broadcast)),
         "shares": {name: weight * share for name, weight in weights.items()},
         "condition": tree_of_conditions((broadcast.get("audience") or {}).get("when")),
-    }  # fmt: skip
+    }
 
 
 def _created(broadcast: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -91,29 +102,52 @@ def _results(asking: Asking) -> Mapping[str, Any]:
     # Bounces come from the provider's answer as well. Whoever reports deliveries, opens or the like reports them all.
     reports = any(counts[outcome] for outcome in COUNTED if outcome not in ("sent", "bounced"))
     return {
-        "counters": counters, "counted": COUNTED, "recipients": recipients, "id": asking.path["id"], "named": NAMED,
+        "counters": counters,
+        "counted": COUNTED,
+        "recipients": recipients,
+        "id": asking.path["id"],
+        "named": NAMED,
         "reported": {outcome: reports or outcome == "sent" or bool(counts[outcome]) for outcome in COUNTED},
         "skipped": SKIPPED,
-    }  # fmt: skip
+    }
 
 
 SCREENS = (
     Screen(
-        name="broadcasts", path="/broadcasts", title="Broadcasts", template="broadcasts.html", load=_load,
-        operation="broadcasts_list", summary="One mail to everybody of an audience. Nobody ever gets it twice.",
-        area="Messages", order=32,
+        name="broadcasts",
+        path="/broadcasts",
+        title="Broadcasts",
+        template="broadcasts.html",
+        load=_load,
+        operation="broadcasts_list",
+        summary="One mail to everybody of an audience. Nobody ever gets it twice.",
+        area="Messages",
+        order=32,
     ),
     Screen(
-        name="broadcast_new", path="/broadcasts/new", title="New broadcast", template="broadcast_new.html", load=_new,
-        operation="broadcasts_create", summary="It becomes a draft: you see who would get it before anything leaves.",
-        in_navigation=False, within="broadcasts",
+        name="broadcast_new",
+        path="/broadcasts/new",
+        title="New broadcast",
+        template="broadcast_new.html",
+        load=_new,
+        operation="broadcasts_create",
+        summary="It becomes a draft: you see who would get it before anything leaves.",
+        in_navigation=False,
+        within="broadcasts",
     ),
     Screen(
-        name="broadcast", path="/broadcasts/{id}", title="Broadcast", template="broadcast.html", load=_one,
-        operation="broadcasts_show", in_navigation=False, within="broadcasts",
+        name="broadcast",
+        path="/broadcasts/{id}",
+        title="Broadcast",
+        template="broadcast.html",
+        load=_one,
+        operation="broadcasts_show",
+        in_navigation=False,
+        within="broadcasts",
         parts={
-            "preview": Part("broadcast_preview.html", _preview), "results": Part("broadcast_results.html", _results),
+            "preview": Part("broadcast_preview.html", _preview),
+            "results": Part("broadcast_results.html", _results),
             "state": Part("broadcast_state.html", _one),
         },
     ),
-)  # fmt: skip
+)

@@ -133,9 +133,13 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
         if kind.section == "rules" and not part:
             written = {**written, **_runs(asking, name)}
         return {
-            **written, "kind": kind._asdict(), "name": name,
-            "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, checked["check"]), **checked,
-        }  # fmt: skip
+            **written,
+            "kind": kind._asdict(),
+            "name": name,
+            "rows": min(max(lines + 1, LINES_MIN), LINES_MAX),
+            "gutter": _gutter(lines, checked["check"]),
+            **checked,
+        }
 
     return load
 
@@ -222,41 +226,72 @@ def _gutter(lines: int, check: Mapping[str, Any] | None) -> list[dict[str, Any]]
 def _screen(name: str, path: str, title: str, section: str, summary: str, within: str) -> Screen:
     kind = KINDS[section]
     return Screen(
-        name=name, path=path, title=title, template="editor.html", load=_editor(kind), operation="definitions_check",
-        needs=(f"{section}_list",) if section else (), summary=summary, in_navigation=False, within=within,
+        name=name,
+        path=path,
+        title=title,
+        template="editor.html",
+        load=_editor(kind),
+        operation="definitions_check",
+        needs=(f"{section}_list",) if section else (),
+        summary=summary,
+        in_navigation=False,
+        within=within,
         is_form=True,
         parts={
             "checked": Part("editor_checked.html", _editor(kind, "checked")),
             "preview": Part("editor_preview.html", _editor(kind, "preview")),
             "panel": Part("editor_panel.html", _editor(kind, "panel")),
         },
-    )  # fmt: skip
+    )
 
 
 SCREENS = (
     _screen(
-        "segment_new", "/segments/new", "Write a segment", "segments",
-        "See who would belong to it while you write; then propose it, or put it in force.", "segments",
+        "segment_new",
+        "/segments/new",
+        "Write a segment",
+        "segments",
+        "See who would belong to it while you write; then propose it, or put it in force.",
+        "segments",
     ),
     _screen(
-        "feature_new", "/features/new", "Write a feature", "features",
-        "See how it would be spread over people while you write; then propose it, or put it in force.", "features",
+        "feature_new",
+        "/features/new",
+        "Write a feature",
+        "features",
+        "See how it would be spread over people while you write; then propose it, or put it in force.",
+        "features",
     ),
     _screen(
-        "journey_new", "/journeys/new", "Write a journey", "journeys",
-        "Each mistake stands beside its line while you write; then propose it, or put it in force.", "journeys",
+        "journey_new",
+        "/journeys/new",
+        "Write a journey",
+        "journeys",
+        "Each mistake stands beside its line while you write; then propose it, or put it in force.",
+        "journeys",
     ),
     _screen(
-        "leaderboard_new", "/leaderboards/new", "Write a leaderboard", "leaderboards",
-        "Each mistake stands beside its line while you write; then propose it, or put it in force.", "leaderboards",
+        "leaderboard_new",
+        "/leaderboards/new",
+        "Write a leaderboard",
+        "leaderboards",
+        "Each mistake stands beside its line while you write; then propose it, or put it in force.",
+        "leaderboards",
     ),
     _screen(
-        "rule_new", "/rules/new", "Write a rule", "rules",
-        "It becomes a draft. Nothing happens before it is activated.", "rules",
+        "rule_new",
+        "/rules/new",
+        "Write a rule",
+        "rules",
+        "It becomes a draft. Nothing happens before it is activated.",
+        "rules",
     ),
     _screen(
-        "definitions_new", "/definitions/new", "Check definitions", "",
+        "definitions_new",
+        "/definitions/new",
+        "Check definitions",
+        "",
         "Any definitions, checked beside everything in force: segments, features, rules, journeys and the rest.",
         "rules",
     ),
-)  # fmt: skip
+)

@@ -43,9 +43,12 @@ def _schemas(asking: Asking) -> Mapping[str, Any]:
         for type in known["types"]
     ]
     return {
-        "types": types, "schemas": known["event_schemas"], "wanted": asking.query.get("type", ""),
-        "kinds": known["identifiers"], "newest": _newest(asking),
-    }  # fmt: skip
+        "types": types,
+        "schemas": known["event_schemas"],
+        "wanted": asking.query.get("type", ""),
+        "kinds": known["identifiers"],
+        "newest": _newest(asking),
+    }
 
 
 def _newest(asking: Asking) -> Mapping[str, Any] | None:
@@ -74,26 +77,59 @@ def _rejected_one(asking: Asking) -> Mapping[str, Any]:
 
 SCREENS = (
     Screen(
-        name="events", path="/events", title="Events", template="events.html", load=_load, operation="events_feed",
-        summary="Everything that happened, as it happens; and a search through all of it.", order=14,
-        parts={"found": Part("events_found.html", _found)}, live=Live("events_rows.html", follow),
+        name="events",
+        path="/events",
+        title="Events",
+        template="events.html",
+        load=_load,
+        operation="events_feed",
+        summary="Everything that happened, as it happens; and a search through all of it.",
+        order=14,
+        parts={"found": Part("events_found.html", _found)},
+        live=Live("events_rows.html", follow),
     ),
     Screen(
-        name="event", path="/events/{id}", title="Event", template="event.html", load=_one, operation="events_show",
-        in_navigation=False, within="events", parts={"linked": Part("event_linked.html", _links)},
+        name="event",
+        path="/events/{id}",
+        title="Event",
+        template="event.html",
+        load=_one,
+        operation="events_show",
+        in_navigation=False,
+        within="events",
+        parts={"linked": Part("event_linked.html", _links)},
     ),
     Screen(
-        name="schemas", path="/schemas", title="Event schemas", template="schemas.html", load=_schemas,
-        operation="catalogue", summary="Which events are known, what must be in them, and what is made of them.",
-        area="Operations", order=66,
+        name="schemas",
+        path="/schemas",
+        title="Event schemas",
+        template="schemas.html",
+        load=_schemas,
+        operation="catalogue",
+        summary="Which events are known, what must be in them, and what is made of them.",
+        area="Operations",
+        order=66,
     ),
     Screen(
-        name="rejected", path="/rejected", title="Rejected events", template="rejected.html", load=_rejected,
-        operation="rejected_list", summary="What could not be recorded, and why. Nothing of it is lost: correct it, "
-        "and it is recorded as if it had come right at once.", area="Operations", order=61,
+        name="rejected",
+        path="/rejected",
+        title="Rejected events",
+        template="rejected.html",
+        load=_rejected,
+        operation="rejected_list",
+        summary="What could not be recorded, and why. Nothing of it is lost: correct it, "
+        "and it is recorded as if it had come right at once.",
+        area="Operations",
+        order=61,
     ),
     Screen(
-        name="rejected_one", path="/rejected/{id}", title="Rejected event", template="rejected_one.html",
-        load=_rejected_one, operation="rejected_show", in_navigation=False, within="rejected",
+        name="rejected_one",
+        path="/rejected/{id}",
+        title="Rejected event",
+        template="rejected_one.html",
+        load=_rejected_one,
+        operation="rejected_show",
+        in_navigation=False,
+        within="rejected",
     ),
-)  # fmt: skip
+)

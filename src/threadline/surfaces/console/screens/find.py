@@ -79,14 +79,22 @@ def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     for hit in matches:
         event = hit.get("event", hit)
         yield {
-            "title": asking.words.sentence(event), "note": at(event.get("occurred_at")), "kind": "event",
+            "title": asking.words.sentence(event),
+            "note": at(event.get("occurred_at")),
+            "kind": "event",
             "path": f"/events/{quote(event['id'], safe='')}",
-        }  # fmt: skip
+        }
 
 
 SCREENS = (
     Screen(
-        name="find", path="/find", title="Find", template="find.html", load=_load, operation="people_list",
-        in_navigation=False, parts={"list": Part("find_list.html", _load)},
+        name="find",
+        path="/find",
+        title="Find",
+        template="find.html",
+        load=_load,
+        operation="people_list",
+        in_navigation=False,
+        parts={"list": Part("find_list.html", _load)},
     ),
-)  # fmt: skip
+)

@@ -71,8 +71,15 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
 
 SCREENS = (
     Screen(
-        name="home", path="/", title="Home", template="home.html", load=_load, operation="people_list", order=0,
+        name="home",
+        path="/",
+        title="Home",
+        template="home.html",
+        load=_load,
+        operation="people_list",
+        order=0,
         summary="What happens now, what changed today, and what waits for somebody.",
-        parts={"numbers": Part("home_numbers.html", _numbers)}, live=Live("events_rows.html", follow),
+        parts={"numbers": Part("home_numbers.html", _numbers)},
+        live=Live("events_rows.html", follow),
     ),
-)  # fmt: skip
+)

@@ -53,16 +53,29 @@ def step_labels(asking: Asking, journey: str) -> dict[str, str]:
 
 SCREENS = (
     Screen(
-        name="journeys", path="/journeys", title="Journeys", template="journeys.html", load=_load,
-        operation="journeys_list", summary="What people are taken through, one mail at a time, each sent once.",
-        area="Messages", order=30,
+        name="journeys",
+        path="/journeys",
+        title="Journeys",
+        template="journeys.html",
+        load=_load,
+        operation="journeys_list",
+        summary="What people are taken through, one mail at a time, each sent once.",
+        area="Messages",
+        order=30,
     ),
     Screen(
-        name="journey", path="/journeys/{name}", title="Journey", template="journey.html", load=_one,
-        operation="journeys_show", in_navigation=False, within="journeys",
+        name="journey",
+        path="/journeys/{name}",
+        title="Journey",
+        template="journey.html",
+        load=_one,
+        operation="journeys_show",
+        in_navigation=False,
+        within="journeys",
         parts={
-            "way": Part("journey_way.html", _way), "people": Part("journey_people.html", _people),
+            "way": Part("journey_way.html", _way),
+            "people": Part("journey_people.html", _people),
             "counters": Part("journey_counters.html", _counters),
         },
     ),
-)  # fmt: skip
+)

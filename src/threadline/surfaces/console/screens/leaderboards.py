@@ -28,13 +28,25 @@ def _top(asking: Asking) -> Mapping[str, Any]:
 
 SCREENS = (
     Screen(
-        name="leaderboards", path="/leaderboards", title="Leaderboards", template="leaderboards.html", load=_load,
-        operation="leaderboards_list", summary="Who is ahead, now or in any past period.",
-        area="Rules and features", order=26,
+        name="leaderboards",
+        path="/leaderboards",
+        title="Leaderboards",
+        template="leaderboards.html",
+        load=_load,
+        operation="leaderboards_list",
+        summary="Who is ahead, now or in any past period.",
+        area="Rules and features",
+        order=26,
     ),
     Screen(
-        name="leaderboard", path="/leaderboards/{name}", title="Leaderboard", template="leaderboard.html", load=_one,
-        operation="leaderboards_top", in_navigation=False, within="leaderboards",
+        name="leaderboard",
+        path="/leaderboards/{name}",
+        title="Leaderboard",
+        template="leaderboard.html",
+        load=_one,
+        operation="leaderboards_top",
+        in_navigation=False,
+        within="leaderboards",
         parts={"top": Part("leaderboard_top.html", _top)},
     ),
-)  # fmt: skip
+)

@@ -33,12 +33,15 @@ def _rule(asking: Asking) -> Mapping[str, Any]:
     versions = asking.ask_or({"versions": []}, "rules_versions", id=rule["id"], limit=PAGE)["versions"]
     known = {version["version"]: version for version in versions}
     return {
-        "rule": rule, "versions": versions, "tree": tree_of_conditions(rule["content"].get("conditions")),
+        "rule": rule,
+        "versions": versions,
+        "tree": tree_of_conditions(rule["content"].get("conditions")),
         "may_become_active": not rule["declared"] and known.get(rule["version"], rule)["state"] in NEXT,
-        "written": rule_text(rule["content"]), "actions": worded(rule["content"].get("actions")),
+        "written": rule_text(rule["content"]),
+        "actions": worded(rule["content"].get("actions")),
         "other": asking.query.get("with"),
         "steps": () if rule["declared"] else STEPS.get(known.get(rule["version"], rule)["state"], ()),
-    }  # fmt: skip
+    }
 
 
 def _difference(asking: Asking) -> Mapping[str, Any]:
@@ -86,14 +89,16 @@ def _what_if(asking: Asking) -> Mapping[str, Any]:
     it = asking.ask("what_if_status", id=asking.path["id"])
     matrix = it.get("matrix") or []
     return {
-        "it": it, "question": question(it["changes"], it["old"], it["new"]),
+        "it": it,
+        "question": question(it["changes"], it["old"], it["new"]),
         "values": [moved(value) for change in it["changes"] for value in change["values"]],
         "matched": {
             "newly": sum(cell["changed"] for cell in matrix if cell["old"] == NO_MATCH != cell["new"]),
             "no_longer": sum(cell["changed"] for cell in matrix if cell["new"] == NO_MATCH != cell["old"]),
         },
-        "is_running": it["state"] in ("scheduled", "running"), **_matrix(matrix),
-    }  # fmt: skip
+        "is_running": it["state"] in ("scheduled", "running"),
+        **_matrix(matrix),
+    }
 
 
 def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -107,7 +112,9 @@ def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
             "old": old,
             "cells": [
                 {
-                    "new": new, "count": counts.get((old, new), 0), "stays": old == new,
+                    "new": new,
+                    "count": counts.get((old, new), 0),
+                    "stays": old == new,
                     "level": -(-4 * counts.get((old, new), 0) // most),
                     "changed": by_outcome.get((old, new), {}).get("changed", 0),
                     "people": by_outcome.get((old, new), {}).get("people", []),
@@ -116,7 +123,7 @@ def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
             ],
         }
         for old in outcomes
-    ]  # fmt: skip
+    ]
     return {"outcomes": outcomes, "rows": rows}
 
 
@@ -163,46 +170,96 @@ def _spread(asking: Asking) -> Mapping[str, Any]:
 
 SCREENS = (
     Screen(
-        name="rules", path="/rules", title="Rules", template="rules.html", load=_rules, operation="rules_list",
-        summary="What is decided about people, by which version, and since when.", area="Rules and features", order=20,
+        name="rules",
+        path="/rules",
+        title="Rules",
+        template="rules.html",
+        load=_rules,
+        operation="rules_list",
+        summary="What is decided about people, by which version, and since when.",
+        area="Rules and features",
+        order=20,
     ),
     Screen(
-        name="rule", path="/rules/{id}", title="Rule", template="rule.html", load=_rule, operation="rules_show",
-        in_navigation=False, within="rules",
+        name="rule",
+        path="/rules/{id}",
+        title="Rule",
+        template="rule.html",
+        load=_rule,
+        operation="rules_show",
+        in_navigation=False,
+        within="rules",
         parts={
-            "difference": Part("rule_difference.html", _difference), "log": Part("rule_log.html", _log),
+            "difference": Part("rule_difference.html", _difference),
+            "log": Part("rule_log.html", _log),
             "gate": Part("rule_gate.html", _gate),
             "shadow": Part("rule_shadow.html", _shadow),
         },
     ),
     Screen(
-        name="what_ifs", path="/what-if", title="What if", template="what_ifs.html", load=_what_ifs,
-        operation="what_if_list", summary="What another rule would have decided, on the history as it was.",
-        area="Rules and features", order=22,
+        name="what_ifs",
+        path="/what-if",
+        title="What if",
+        template="what_ifs.html",
+        load=_what_ifs,
+        operation="what_if_list",
+        summary="What another rule would have decided, on the history as it was.",
+        area="Rules and features",
+        order=22,
     ),
     Screen(
-        name="what_if", path="/what-if/{id}", title="What if", template="what_if.html", load=_what_if,
-        operation="what_if_status", in_navigation=False, within="what_ifs",
+        name="what_if",
+        path="/what-if/{id}",
+        title="What if",
+        template="what_if.html",
+        load=_what_if,
+        operation="what_if_status",
+        in_navigation=False,
+        within="what_ifs",
         parts={"state": Part("what_if_state.html", _what_if)},
     ),
     Screen(
-        name="features", path="/features", title="Features", template="features.html", load=_features,
-        operation="features_list", summary="Numbers about people, fresh to the second.",
-        area="Rules and features", order=24,
+        name="features",
+        path="/features",
+        title="Features",
+        template="features.html",
+        load=_features,
+        operation="features_list",
+        summary="Numbers about people, fresh to the second.",
+        area="Rules and features",
+        order=24,
     ),
     Screen(
-        name="feature", path="/features/{name}", title="Feature", template="feature.html", load=_feature,
-        operation="features_top", in_navigation=False, within="features",
+        name="feature",
+        path="/features/{name}",
+        title="Feature",
+        template="feature.html",
+        load=_feature,
+        operation="features_top",
+        in_navigation=False,
+        within="features",
         parts={"top": Part("feature_top.html", _top), "spread": Part("feature_spread.html", _spread)},
     ),
     Screen(
-        name="segments", path="/segments", title="Segments", template="segments.html", load=_segments,
-        operation="segments_list", summary="Who belongs together, always up to date.", order=12,
+        name="segments",
+        path="/segments",
+        title="Segments",
+        template="segments.html",
+        load=_segments,
+        operation="segments_list",
+        summary="Who belongs together, always up to date.",
+        order=12,
         parts={"sizes": Part("segments_sizes.html", _sizes)},
     ),
     Screen(
-        name="segment", path="/segments/{name}", title="Segment", template="segment.html", load=_segment,
-        operation="segments_members", in_navigation=False, within="segments",
+        name="segment",
+        path="/segments/{name}",
+        title="Segment",
+        template="segment.html",
+        load=_segment,
+        operation="segments_members",
+        in_navigation=False,
+        within="segments",
         parts={"leaving": Part("segment_leaving.html", _leaving)},
     ),
-)  # fmt: skip
+)

@@ -14,10 +14,8 @@ from threadline.surfaces.console.asking import Asking
 PAGE = 25
 OPERATORS = tuple(
     (name, CONDITION_OPERATORS[name].text)
-    for name in (
-        "greater_than_or_equal", "greater_than", "less_than", "less_than_or_equal", "equals", "not_equals",
-    )
-)  # fmt: skip
+    for name in ("greater_than_or_equal", "greater_than", "less_than", "less_than_or_equal", "equals", "not_equals")
+)
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -77,8 +75,14 @@ def _written(when: list[Any]) -> str:
 
 SCREENS = (
     Screen(
-        name="people", path="/people", title="People", template="people.html", load=_load, operation="people_list",
-        order=10, summary="Find people by name, address or id, and filter them by segment, tag, group or feature.",
+        name="people",
+        path="/people",
+        title="People",
+        template="people.html",
+        load=_load,
+        operation="people_list",
+        order=10,
+        summary="Find people by name, address or id, and filter them by segment, tag, group or feature.",
         parts={"list": Part("people_list.html", _list)},
     ),
-)  # fmt: skip
+)

@@ -21,10 +21,16 @@ SPAN_OF_DAYS = 60 * DAY
 """The slider has a step a day from this span on, and below it a step an hour."""
 
 TABS = (
-    ("overview", "Overview"), ("memory", "Memory"), ("features", "Features"), ("activity", "Activity"),
-    ("segments", "Segments"), ("reach", "Messages"), ("decisions", "Decisions"),
-    ("identity", "Identity"), ("privacy", "Privacy"),
-)  # fmt: skip
+    ("overview", "Overview"),
+    ("memory", "Memory"),
+    ("features", "Features"),
+    ("activity", "Activity"),
+    ("segments", "Segments"),
+    ("reach", "Messages"),
+    ("decisions", "Decisions"),
+    ("identity", "Identity"),
+    ("privacy", "Privacy"),
+)
 TAB_NEEDS = {"memory": "memory_of", "activity": "streaks_of", "decisions": "decisions_list"}
 """The operation without which a tab has nothing to show: where it is not in force, there is no tab."""
 
@@ -52,9 +58,11 @@ def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     interests = asking.ask_or({}, "interests_of", id=person["id"]).get("topics", [])
     segments = asking.ask("segments_of", id=person["id"])["segments"]
     return {
-        "page": page, "after": f"{page['position']} {since}", "interests": interests,
+        "page": page,
+        "after": f"{page['position']} {since}",
+        "interests": interests,
         "members": [segment["segment"] for segment in segments if segment["member"]],
-    }  # fmt: skip
+    }
 
 
 def _live(asking: Asking, cursor: str) -> Fresh:
@@ -99,12 +107,15 @@ def _features(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     ticks = sorted({round(1000 * (parse_time(event["occurred_at"]) - first) / span) for event in events})
     return {
         "slider": {
-            "min": first // step * step // SECOND, "max": -(-asking.now // step) * step // SECOND,
+            "min": first // step * step // SECOND,
+            "max": -(-asking.now // step) * step // SECOND,
             "step": step // SECOND,
-            "value": _instant(asking) // SECOND, "ticks": [tick for tick in ticks if 0 <= tick <= 1000],
+            "value": _instant(asking) // SECOND,
+            "ticks": [tick for tick in ticks if 0 <= tick <= 1000],
         },
-        "is_now": not asking.query.get("at"), **_features_at(asking),
-    }  # fmt: skip
+        "is_now": not asking.query.get("at"),
+        **_features_at(asking),
+    }
 
 
 def _instant(asking: Asking) -> int:
@@ -126,9 +137,12 @@ def _features_at(asking: Asking) -> Mapping[str, Any]:
     rows = [{"name": name, "then": value, "now": now.get(name, {})} for name, value in then.items()]
     shown = [row for row in rows if row["then"]["status"] != "NOT_FOUND" or row["now"]["status"] != "NOT_FOUND"]
     return {
-        "at": format_time(at), "known": known, "rows": shown, "silent": len(rows) - len(shown),
+        "at": format_time(at),
+        "known": known,
+        "rows": shown,
+        "silent": len(rows) - len(shown),
         "members": [segment["segment"] for segment in segments if segment["member"]],
-    }  # fmt: skip
+    }
 
 
 # --- streaks and points -----------------------------------------------------------------------------
@@ -279,22 +293,38 @@ def _privacy(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 LOADS: Mapping[str, Callable[[Asking, Mapping[str, Any]], Mapping[str, Any]]] = {
-    "overview": _overview, "memory": _memory, "features": _features, "activity": _activity, "segments": _segments,
-    "reach": _reach, "decisions": _decisions, "identity": _identity, "privacy": _privacy,
-}  # fmt: skip
+    "overview": _overview,
+    "memory": _memory,
+    "features": _features,
+    "activity": _activity,
+    "segments": _segments,
+    "reach": _reach,
+    "decisions": _decisions,
+    "identity": _identity,
+    "privacy": _privacy,
+}
 
 SCREENS = (
     Screen(
-        name="person", path="/people/{id}", title="Person", template="person.html", load=_load, operation="person",
-        in_navigation=False, within="people",
+        name="person",
+        path="/people/{id}",
+        title="Person",
+        template="person.html",
+        load=_load,
+        operation="person",
+        in_navigation=False,
+        within="people",
         parts={
-            "lineage": Part("person_lineage.html", _lineage), "features": Part("person_features_at.html", _features_at),
+            "lineage": Part("person_lineage.html", _lineage),
+            "features": Part("person_features_at.html", _features_at),
             "calendar": Part("person_calendar.html", _calendar),
-            "segment": Part("person_segment_why.html", _segment_why), "rule": Part("person_rule_why.html", _rule_why),
-            "way": Part("person_way.html", _way), "mail": Part("person_mail.html", _mail),
+            "segment": Part("person_segment_why.html", _segment_why),
+            "rule": Part("person_rule_why.html", _rule_why),
+            "way": Part("person_way.html", _way),
+            "mail": Part("person_mail.html", _mail),
             "mail_html": Part("", _mail_html, is_document=True),
             "decision": Part("person_decision.html", _decision),
         },
         live=Live("person_rows.html", _live),
     ),
-)  # fmt: skip
+)
