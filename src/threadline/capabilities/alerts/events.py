@@ -18,9 +18,12 @@ class _Dismissed(Properties):
 
 EVENT_TYPES = (
     EventType(
-        ALERT_DISMISSED, "The person has dismissed an alert. `alerts_dismiss` records it, so that no write key forges "
-        "it.", _Dismissed, speaker="process", sentence="Dismissed the alert {alert}",
+        ALERT_DISMISSED,
+        "The person has dismissed an alert. `alerts_dismiss` records it, so that no write key forges it.",
+        _Dismissed,
+        speaker="process",
+        sentence="Dismissed the alert {alert}",
         shown=("alert",),
         lasts="an alert that somebody has dismissed would be shown again",
     ),
-)  # fmt: skip
+)

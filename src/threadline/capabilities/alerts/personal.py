@@ -9,6 +9,9 @@ _OPERATORS = "what operators tell everybody"
 NEWEST_TABLE = StoreTable(NEWEST, "nobody", why=_OPERATORS)
 VERSIONS_TABLE = StoreTable(VERSIONS, "nobody", why=_OPERATORS)
 ALERTS_FILE = PersonFile(
-    "alerts", "Notices that you have closed", "Notices in the application that you did not want to see any more.",
-    shown_views("alerts"), ("alerts",),
-)  # fmt: skip
+    "alerts",
+    "Notices that you have closed",
+    "Notices in the application that you did not want to see any more.",
+    shown_views("alerts"),
+    ("alerts",),
+)

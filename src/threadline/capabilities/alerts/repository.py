@@ -120,18 +120,28 @@ def withdraw(context: Context[Needs], id: str, note: str) -> tuple[Version, bool
 
 
 def _next(
-    context: Context[Needs], before: Version | None, alert: Alert, *, shown_again_from: int, withdrawn: bool = False,
+    context: Context[Needs],
+    before: Version | None,
+    alert: Alert,
+    *,
+    shown_again_from: int,
+    withdrawn: bool = False,
     note: str = "",
-) -> Version:  # fmt: skip
+) -> Version:
     number = 1 if before is None else before.number + 1
     if number > ALERT_VERSIONS_MAX:
         raise LimitExceeded(f"an alert has at most {ALERT_VERSIONS_MAX:,} versions; write it under another id")
     # Clocks of processes differ: the instants of versions must be in their order, or the past would be ambiguous.
     at = max(context.engine.recorder.clock(), 0 if before is None else before.at + 1)
     return Version(
-        number=number, at=at, by=context.source, alert=alert, withdrawn=withdrawn, note=note,
+        number=number,
+        at=at,
+        by=context.source,
+        alert=alert,
+        withdrawn=withdrawn,
+        note=note,
         shown_again_from=shown_again_from,
-    )  # fmt: skip
+    )
 
 
 def _refuse_too_many(context: Context[Needs], id: str) -> None:

@@ -25,9 +25,7 @@ PLAIN = ("type", "source", "source_type")
 _NESTED = ("properties", "context")
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
 _NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
-_COMPARING = {
-    "greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<", "less_than_or_equal": "<=",
-}  # fmt: skip
+_COMPARING = {"greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<", "less_than_or_equal": "<="}
 
 
 class _Value:

@@ -58,6 +58,9 @@ def _texts(entry: AuditEntry) -> Iterator[str]:
 
 
 AUDIT_LOG_TABLE = StoreTable(
-    AUDIT_LOG, "items", why="what operators did, and whom they named; nothing that is known of the person",
-    keys=_keys, without=_without,
-)  # fmt: skip
+    AUDIT_LOG,
+    "items",
+    why="what operators did, and whom they named; nothing that is known of the person",
+    keys=_keys,
+    without=_without,
+)

@@ -51,9 +51,13 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     name: Annotated[
         str,
-        Meta(description="Lower-case letters, digits, - and _.", min_length=1, max_length=32,
-             extra_json_schema={"pattern": f"^{_ARM.pattern}$"}),
-    ]  # fmt: skip
+        Meta(
+            description="Lower-case letters, digits, - and _.",
+            min_length=1,
+            max_length=32,
+            extra_json_schema={"pattern": f"^{_ARM.pattern}$"},
+        ),
+    ]
     weight: Annotated[int, Meta(description="Its share, beside those of the others.", ge=1, le=1_000)] = 1
     template: TemplateName = ""
     subject: Subject = ""
@@ -87,9 +91,11 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Who gets it; everybody without."""
     at: Annotated[
         str,
-        Meta(description="When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.",
-             max_length=40),
-    ] = ""  # fmt: skip
+        Meta(
+            description="When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.",
+            max_length=40,
+        ),
+    ] = ""
     zone: Annotated[str, Meta(description="The zone of `at`, such as Europe/Rome.", max_length=64)] = "UTC"
     in_zone_of_recipient: Annotated[
         bool, Meta(description="`at` is each recipient's own (trait `timezone`), else in `zone`.")
@@ -184,9 +190,12 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """What is sent to the recipients of an arm, as the properties of their event."""
         chosen = next((candidate for candidate in self.arms if candidate.name == arm), Arm(name=arm))
         given = {
-            "template": chosen.template or self.template, "subject": chosen.subject or self.subject,
-            "sender": self.sender, "topic": self.topic, "variables": self.variables,
-        }  # fmt: skip
+            "template": chosen.template or self.template,
+            "subject": chosen.subject or self.subject,
+            "sender": self.sender,
+            "topic": self.topic,
+            "variables": self.variables,
+        }
         return {name: value for name, value in given.items() if value}
 
 

@@ -36,12 +36,15 @@ class _Addressed(Properties):
 
 EVENT_TYPES = (
     EventType(
-        BROADCAST_ADDRESSED, "Somebody is a recipient of a broadcast.", _Addressed, speaker="process",
+        BROADCAST_ADDRESSED,
+        "Somebody is a recipient of a broadcast.",
+        _Addressed,
+        speaker="process",
         sentence="Addressed by the broadcast {broadcast}",
         shown=("arm", "broadcast", "template", "topic"),
         lasts="whom a broadcast has addressed is known from it",
     ),
-)  # fmt: skip
+)
 LASTING = Lasting(
     "broadcasts",
     results=dict.fromkeys(

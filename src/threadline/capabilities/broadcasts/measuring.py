@@ -71,9 +71,7 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
     id: str = job.params["broadcast"]
     page = list(islice(repository.recipients(engine.store, job.workspace, id, job.cursor, limit), limit))
     addressed = [recipient for recipient in page if recipient.arm]
-    counts = measured(
-        engine, job.workspace, id, addressed, "conversions", job.params["event"], job.params["within"]
-    )  # fmt: skip
+    counts = measured(engine, job.workspace, id, addressed, "conversions", job.params["event"], job.params["within"])
     counts["done"] = len(page)
     finished = len(page) < limit
     return Step("" if finished else page[-1].person, counts, finished=finished)

@@ -43,6 +43,9 @@ STOPPED_TABLE = StoreTable(repository.STOPPED, "nobody", why=_OPERATORS)
 RECIPIENT_TABLE = StoreTable(repository.RECIPIENT, "items", shown_in="broadcasts", keys=_keys)
 STATUS_TABLE = StoreTable(STATUS, "event_rows", why="it counts what the person's events say of a broadcast")
 BROADCASTS_FILE = PersonFile(
-    "broadcasts", "Mailings to many", "Mailings to many people that were addressed to you as well.",
-    joined(shown_views("broadcasts"), _recipient, shown_events(BROADCAST_ADDRESSED)), ("broadcasts",),
-)  # fmt: skip
+    "broadcasts",
+    "Mailings to many",
+    "Mailings to many people that were addressed to you as well.",
+    joined(shown_views("broadcasts"), _recipient, shown_events(BROADCAST_ADDRESSED)),
+    ("broadcasts",),
+)

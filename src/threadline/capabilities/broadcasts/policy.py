@@ -31,10 +31,14 @@ def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     about = {**given, "broadcast": id}
     return (
         mail_effect(
-            id, template if type(template) is str else "", variables if type(variables) is dict else {},
-            f"broadcast/{id}", due_at(recorded.event), **about,
+            id,
+            template if type(template) is str else "",
+            variables if type(variables) is dict else {},
+            f"broadcast/{id}",
+            due_at(recorded.event),
+            **about,
         ),
-    )  # fmt: skip
+    )
 
 
 def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:

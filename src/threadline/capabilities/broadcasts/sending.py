@@ -89,9 +89,14 @@ class _Work:
         page, cursor = self._page(MEASURE)
         tested = [recipient for recipient in page if recipient.arm and recipient.arm != HOLDOUT]
         counts = measured(
-            self._engine, self._job.workspace, self._id, tested, winner.metric, winner.event,
+            self._engine,
+            self._job.workspace,
+            self._id,
+            tested,
+            winner.metric,
+            winner.event,
             parse_duration(winner.after),
-        )  # fmt: skip
+        )
         return Step(cursor or f"{REST}:", counts)
 
     def rest(self) -> Step:
@@ -129,10 +134,15 @@ class _Work:
             profile = self._engine.reader.as_of(person, self._engine.recorder.now()).view(PROFILE)
             properties[DUE_AT] = format_time(self._broadcast.due_at(profile))
         return Event(
-            type=BROADCAST_ADDRESSED, identifiers=(person.identifiers[person.id],), occurred_at=at,
-            key=f"{self._id}/{person.id}", source=SOURCE, source_type="internal", workspace=person.workspace,
+            type=BROADCAST_ADDRESSED,
+            identifiers=(person.identifiers[person.id],),
+            occurred_at=at,
+            key=f"{self._id}/{person.id}",
+            source=SOURCE,
+            source_type="internal",
+            workspace=person.workspace,
             properties=properties,
-        )  # fmt: skip
+        )
 
 
 KIND = JobKind(repository.JOB_KIND, _step)

@@ -62,9 +62,14 @@ def step_of(number: int, test: Test, matched: bool | None, note: str, actual: An
     """The step of a condition in a trace."""
     expected = list(test.operand) if isinstance(test.operand, tuple) else test.operand
     return Step(
-        step=number, field=test.field, operator=test.operator, expected=expected, actual=actual, matched=matched,
+        step=number,
+        field=test.field,
+        operator=test.operator,
+        expected=expected,
+        actual=actual,
+        matched=matched,
         note=note,
-    )  # fmt: skip
+    )
 
 
 class Trace(NamedTuple):

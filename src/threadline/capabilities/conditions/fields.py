@@ -19,8 +19,11 @@ PROFILE = "profile"
 PROFILE_PARTS = ("traits", "tags", "groups")
 
 RELATIVE: dict[str, tuple[int, int]] = {
-    "days_since": (1, DAY), "hours_since": (1, HOUR), "days_until": (-1, DAY), "hours_until": (-1, HOUR),
-}  # fmt: skip
+    "days_since": (1, DAY),
+    "hours_since": (1, HOUR),
+    "days_until": (-1, DAY),
+    "hours_until": (-1, HOUR),
+}
 """First steps that make a number of the time at the rest of the path: whole units from it until now, or from now until
 it. Below 0 the time lies on the other side of now."""
 

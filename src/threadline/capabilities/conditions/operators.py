@@ -257,9 +257,13 @@ OPERATORS: dict[str, Operator] = {
 """By name."""
 
 ALIASES = {
-    "eq": "equals", "ne": "not_equals", "gt": "greater_than", "gte": "greater_than_or_equal", "lt": "less_than",
+    "eq": "equals",
+    "ne": "not_equals",
+    "gt": "greater_than",
+    "gte": "greater_than_or_equal",
+    "lt": "less_than",
     "lte": "less_than_or_equal",
-}  # fmt: skip
+}
 """Short spellings. A tree and all that is stored of it have the full name."""
 
 WRITTEN = ALIASES | {"".join(part.capitalize() for part in name.split("_")): name for name in OPERATORS}

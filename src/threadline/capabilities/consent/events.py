@@ -50,29 +50,40 @@ class _Suppression(Properties):
 
 EVENT_TYPES = (
     EventType(
-        SUBSCRIBED, "The person wants mail about a topic.", _Subscription, sentence="Subscribed to {topic}",
+        SUBSCRIBED,
+        "The person wants mail about a topic.",
+        _Subscription,
+        sentence="Subscribed to {topic}",
         shown=("topic", "via"),
         lasts="it is the proof of a consent",
     ),
     EventType(
-        UNSUBSCRIBED, "The person wants no mail about a topic, or about none.", _Subscription,
+        UNSUBSCRIBED,
+        "The person wants no mail about a topic, or about none.",
+        _Subscription,
         sentence="Unsubscribed from {topic}",
         shown=("topic", "via"),
         lasts="without it mail would be sent again",
     ),
     EventType(
-        ADDRESS_SUPPRESSED, "No mail of any kind goes to an address any more.", _Suppression, speaker="process",
+        ADDRESS_SUPPRESSED,
+        "No mail of any kind goes to an address any more.",
+        _Suppression,
+        speaker="process",
         sentence="{address} gets no mail any more: {reason}",
         shown=("by", "reason"),
         lasts="without it mail would be sent again",
     ),
     EventType(
-        ADDRESS_UNSUPPRESSED, "An operator lifted the suppression of an address.", _Suppression, speaker="process",
+        ADDRESS_UNSUPPRESSED,
+        "An operator lifted the suppression of an address.",
+        _Suppression,
+        speaker="process",
         sentence="{address} may get mail again",
         shown=("by", "reason"),
         lasts="without it a suppression would hold again",
     ),
-)  # fmt: skip
+)
 
 
 Kind = Literal["confirmed", "subscribed", "unsubscribed"]

@@ -33,8 +33,9 @@ REMAINING = StoreTable(
     REMAINING_TABLE, "nobody", why="addresses of people who were erased, as salted hashes: they get no mail"
 )
 CONSENT_FILE = PersonFile(
-    "consent", "What you have agreed to", "Which mail you want and which you do not, when you said so, and addresses "
-    "to which nothing is sent.",
+    "consent",
+    "What you have agreed to",
+    "Which mail you want and which you do not, when you said so, and addresses to which nothing is sent.",
     joined(shown_views("consent", "suppression", "privacy"), _suppressed, shown_events(*WORDS, *SUPPRESSION)),
     ("consent", "suppression", "privacy"),
-)  # fmt: skip
+)

@@ -62,15 +62,19 @@ def routes(consent: Consent) -> list[PublicRoute]:
 
     def get(name: str, summary: str, path: str, show: Callable[[Visit], PublicAnswer]) -> PublicRoute:
         return PublicRoute(
-            f"consent_{name}", summary, "GET", path, partial(_answer, consent, path, show),
+            f"consent_{name}",
+            summary,
+            "GET",
+            path,
+            partial(_answer, consent, path, show),
             same_per_minute=SAME_PER_MINUTE,
-        )  # fmt: skip
+        )
 
     def post(name: str, summary: str, path: str, act: Callable[[Visit], PublicAnswer]) -> PublicRoute:
         answer = partial(_answer, consent, path, act)
         return PublicRoute(
             f"consent_{name}", summary, "POST", path, answer, BODY_BYTES_MAX, same_per_minute=SAME_PER_MINUTE
-        )  # fmt: skip
+        )
 
     return [
         get("unsubscribe_page", "Show a button that unsubscribes.", UNSUBSCRIBE_PATH, _show_unsubscribe),

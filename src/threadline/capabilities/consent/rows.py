@@ -25,9 +25,13 @@ SHARDS = "0123456789abcdef"
 """The first digits of hashes. The addresses of a workspace lie in so many partitions."""
 _ALL = "*"
 _KINDS: Mapping[tuple[Kind, bool], str] = {
-    ("confirmed", False): "c", ("subscribed", False): "s", ("unsubscribed", False): "u",
-    ("confirmed", True): "d", ("subscribed", True): "t", ("unsubscribed", True): "v",
-}  # fmt: skip
+    ("confirmed", False): "c",
+    ("subscribed", False): "s",
+    ("unsubscribed", False): "u",
+    ("confirmed", True): "d",
+    ("subscribed", True): "t",
+    ("unsubscribed", True): "v",
+}
 """What was said, and whether it was imported -> its letter."""
 _WORDS_READ = 64
 """Rows of an address that are read at once. Whoever toggles a switch a thousand times has more."""

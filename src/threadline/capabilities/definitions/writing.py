@@ -27,7 +27,11 @@ class _Dumper(yaml.SafeDumper):
 def yaml_of(value: Any, *, width: float = 100, is_compact: bool = False) -> str:
     """The text, with keys in their order; ``is_compact`` writes what is innermost in one line."""
     text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width,
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=width,
         default_flow_style=None if is_compact else False,
-    )  # fmt: skip
+    )
     return text

@@ -30,10 +30,16 @@ def _pending(subject: Subject) -> Iterator[dict[str, Any]]:
 def _shown(pending: PendingEffect) -> dict[str, Any]:
     noted = {} if pending.claim is None else pending.claim.properties
     return {
-        "id": pending.id, "kind": pending.effect.kind, "queue": pending.effect.queue, "policy": pending.policy,
-        "cause": pending.cause, "attempts": pending.attempts, "since": shown_time(pending.since),
-        "data": pending.effect.data, "noted": noted,
-    }  # fmt: skip
+        "id": pending.id,
+        "kind": pending.effect.kind,
+        "queue": pending.effect.queue,
+        "policy": pending.policy,
+        "cause": pending.cause,
+        "attempts": pending.attempts,
+        "since": shown_time(pending.since),
+        "data": pending.effect.data,
+        "noted": noted,
+    }
 
 
 def _timers(subject: Subject) -> Iterator[dict[str, Any]]:
@@ -42,17 +48,23 @@ def _timers(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 _OUTCOMES = (
-    EFFECT_DONE, EFFECT_PRINTED, EFFECT_RETRIED, EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_WITHDRAWN, EFFECT_UNKNOWN
-)  # fmt: skip
+    EFFECT_DONE,
+    EFFECT_PRINTED,
+    EFFECT_RETRIED,
+    EFFECT_PARKED,
+    EFFECT_REDRIVEN,
+    EFFECT_WITHDRAWN,
+    EFFECT_UNKNOWN,
+)
 EFFECTS_FILE = PersonFile(
-    "effects", "Messages to other systems", "Messages about you that were sent to other systems, or are to be: the "
-    "address, what was sent, and how it ended.",
-    joined(
-        _pending,
-        shown_events(*_OUTCOMES),
-    ),
-)  # fmt: skip
+    "effects",
+    "Messages to other systems",
+    "Messages about you that were sent to other systems, or are to be: the address, what was sent, and how it ended.",
+    joined(_pending, shown_events(*_OUTCOMES)),
+)
 TIMERS_FILE = PersonFile(
-    "timers", "What is due later", "When something is looked at again because of you, such as the end of a streak.",
+    "timers",
+    "What is due later",
+    "When something is looked at again because of you, such as the end of a streak.",
     _timers,
-)  # fmt: skip
+)

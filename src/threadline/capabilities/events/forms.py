@@ -24,30 +24,36 @@ _DATE_TIME = {"format": "date-time"}
 Time = Annotated[
     str,
     Meta(
-        description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.", max_length=64,
-        extra={"check": parse_time}, extra_json_schema=_DATE_TIME,
+        description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.",
+        max_length=64,
+        extra={"check": parse_time},
+        extra_json_schema=_DATE_TIME,
     ),
     NOT_PERSONAL,
-]  # fmt: skip
+]
 Instant = Annotated[
     str, Meta(description="RFC 3339 in UTC, to the microsecond.", extra_json_schema=_DATE_TIME), NOT_PERSONAL
 ]
 Duration = Annotated[
     str,
     Meta(
-        description="A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.", max_length=32,
-        extra={"check": parse_duration}, extra_json_schema={"pattern": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$"},
+        description="A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.",
+        max_length=32,
+        extra={"check": parse_duration},
+        extra_json_schema={"pattern": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$"},
     ),
     NOT_PERSONAL,
-]  # fmt: skip
+]
 Date = Annotated[
     str,
     Meta(
-        description="A date, e.g. 2026-03-01.", max_length=10, extra={"check": check_date},
+        description="A date, e.g. 2026-03-01.",
+        max_length=10,
+        extra={"check": check_date},
         extra_json_schema={"format": "date"},
     ),
     NOT_PERSONAL,
-]  # fmt: skip
+]
 PersonRef = Annotated[
     str,
     Meta(
@@ -74,10 +80,12 @@ def _check_cursor(text: str) -> None:
 Cursor = Annotated[
     str,
     Meta(
-        description="The `next` of the previous page. Opaque.", max_length=200, extra={"check": _check_cursor},
+        description="The `next` of the previous page. Opaque.",
+        max_length=200,
+        extra={"check": _check_cursor},
         extra_json_schema={"pattern": "^[!-~]*$"},
     ),
-]  # fmt: skip
+]
 
 
 class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -186,17 +194,30 @@ def event_view(recorded: Recorded, person: str = "") -> EventView:
     """The form in which an event is read."""
     event = recorded.event
     return EventView(
-        id=recorded.id, type=event.type, source=event.source, source_type=event.source_type, key=event.key,
-        occurred_at=instant(event.occurred_at), received_at=instant(event.received_at),
+        id=recorded.id,
+        type=event.type,
+        source=event.source,
+        source_type=event.source_type,
+        key=event.key,
+        occurred_at=instant(event.occurred_at),
+        received_at=instant(event.received_at),
         recorded_at=instant(recorded.recorded_at),
         identifiers=[IdentifierView(kind=i.kind, value=i.value) for i in event.identifiers],
-        properties=event.properties, context=event.context, thread=recorded.thread, sequence=recorded.sequence,
-        cause=recorded.cause, marks=[mark for mark in event.marks if mark not in REASONS],
-        historical=event.historical, why=event.why,
+        properties=event.properties,
+        context=event.context,
+        thread=recorded.thread,
+        sequence=recorded.sequence,
+        cause=recorded.cause,
+        marks=[mark for mark in event.marks if mark not in REASONS],
+        historical=event.historical,
+        why=event.why,
         original_time=None if event.sent_time is None else instant(event.sent_time),
-        schema_version=event.schema_version, object_id=event.object_id, object_ref=event.object_ref, wire=event.wire,
+        schema_version=event.schema_version,
+        object_id=event.object_id,
+        object_ref=event.object_ref,
+        wire=event.wire,
         person=person,
-    )  # fmt: skip
+    )
 
 
 def original(forms: Mapping[str, Callable[[Event], dict[str, Any]]], event: Event) -> dict[str, Any] | None:
@@ -227,12 +248,23 @@ def native_event(
     ]
     key, version = key_of_name(native.key), native.schema_version
     return Event(
-        type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if given is None else given,
-        key=key, wire={} if key == native.key else {"key": native.key}, source=source, source_type=source_type,
-        workspace=workspace, properties=native.properties, context=native.context, received_at=received_at,
-        sent_time=given, historical=native.historical, object_id=native.object_id, object_ref=native.object_ref,
+        type=native.type,
+        identifiers=tuple(identifiers),
+        occurred_at=received_at if given is None else given,
+        key=key,
+        wire={} if key == native.key else {"key": native.key},
+        source=source,
+        source_type=source_type,
+        workspace=workspace,
+        properties=native.properties,
+        context=native.context,
+        received_at=received_at,
+        sent_time=given,
+        historical=native.historical,
+        object_id=native.object_id,
+        object_ref=native.object_ref,
         schema_version=version if isinstance(version, str) else f"{version:.15g}",
-    )  # fmt: skip
+    )
 
 
 def _check_numbers(native: NativeEvent, label: str) -> None:

@@ -23,10 +23,17 @@ def _rejected(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 EVENTS_FILE = PersonFile(
-    "events", "Everything that happened", "Every event that was recorded about you, as it is stored, and the message "
-    "in which it came where that had another form.", _events, order=90,
-)  # fmt: skip
+    "events",
+    "Everything that happened",
+    "Every event that was recorded about you, as it is stored, and the message "
+    "in which it came where that had another form.",
+    _events,
+    order=90,
+)
 REJECTED_FILE = PersonFile(
-    "rejected", "What could not be recorded", "Messages that name you and were kept apart, because something was wrong "
-    "with them.", _rejected, order=91,
-)  # fmt: skip
+    "rejected",
+    "What could not be recorded",
+    "Messages that name you and were kept apart, because something was wrong with them.",
+    _rejected,
+    order=91,
+)

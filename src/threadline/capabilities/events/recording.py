@@ -61,10 +61,16 @@ def unfit(value: Any, error: EventRejected, *, workspace: str, source: str, rece
     key = value.get("key", "") if isinstance(value, dict) else ""
     key = writable(key[:KEY_LENGTH_MAX]) if isinstance(key, str) else ""
     return RejectedEntry(
-        id=short_hash(workspace, source, error.code, key, shown(payload)), workspace=workspace,
-        source=writable(source), code=error.code, message=str(error), received_at=received_at, payload=payload,
-        form=NATIVE_FORM if whole else "text", key=key,
-    )  # fmt: skip
+        id=short_hash(workspace, source, error.code, key, shown(payload)),
+        workspace=workspace,
+        source=writable(source),
+        code=error.code,
+        message=str(error),
+        received_at=received_at,
+        payload=payload,
+        form=NATIVE_FORM if whole else "text",
+        key=key,
+    )
 
 
 def record(engine: Needs, drafts: Sequence[Draft | RejectedEntry]) -> list[Receipt]:

@@ -52,15 +52,25 @@ def rejected_view(entry: RejectedEntry) -> RejectedView:
         # Entries of older versions may hold one, and those who read are not those who write.
         payload = {name: value for name, value in payload.items() if name != "writeKey"}
     return RejectedView(
-        id=entry.id, source=entry.source, code=entry.code, message=entry.message,
-        received_at=instant(entry.received_at), form=entry.form, payload=payload, status=entry.status,
-        envelope=None if entry.envelope is None else _envelope_view(entry.envelope), event_id=entry.event_id,
+        id=entry.id,
+        source=entry.source,
+        code=entry.code,
+        message=entry.message,
+        received_at=instant(entry.received_at),
+        form=entry.form,
+        payload=payload,
+        status=entry.status,
+        envelope=None if entry.envelope is None else _envelope_view(entry.envelope),
+        event_id=entry.event_id,
         resolution=entry.resolution,
-    )  # fmt: skip
+    )
 
 
 def _envelope_view(envelope: Envelope) -> EnvelopeView:
     return EnvelopeView(
-        kind=envelope.kind, sent_at=None if envelope.sent is None else instant(envelope.sent),
-        context=envelope.context, integrations=envelope.integrations, historical=envelope.historical,
-    )  # fmt: skip
+        kind=envelope.kind,
+        sent_at=None if envelope.sent is None else instant(envelope.sent),
+        context=envelope.context,
+        integrations=envelope.integrations,
+        historical=envelope.historical,
+    )

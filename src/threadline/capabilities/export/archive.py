@@ -112,7 +112,9 @@ def _manifest(subject: Subject, written: list[dict[str, Any]], empty: list[str],
         "made_at": shown_time(subject.now),
         "made_by": made_by,
         "person": {
-            "id": person.id, "workspace": person.workspace, "created_at": shown_time(person.created_at),
+            "id": person.id,
+            "workspace": person.workspace,
+            "created_at": shown_time(person.created_at),
             "identifiers": list(map(str, sorted(person.identifiers.values(), key=catalogue.rules.rank))),
         },
         "position": {"events": person.position, "threads": dict(sorted(person.heads.items()))},
@@ -121,7 +123,5 @@ def _manifest(subject: Subject, written: list[dict[str, Any]], empty: list[str],
         "empty": sorted(empty),
         # Noted when the events above were read.
         "damaged_events": subject.engine.log.damaged(person.heads),
-        "not_shown": {
-            table.name: table.why for table in catalogue.tables if table.why and table.contents != "nobody"
-        },
-    }  # fmt: skip
+        "not_shown": {table.name: table.why for table in catalogue.tables if table.why and table.contents != "nobody"},
+    }

@@ -125,8 +125,11 @@ def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, phase: str, a
     damaged = engine.log.damaged([thread for person in written for thread in person.heads]) if asked.events else []
     page = ExportedPage(files=files, damaged_events=damaged)
     counts = {
-        "people": len(written), "events": lines["events"].count, "bytes": sum(file.bytes for file in files), "pages": 1,
-    }  # fmt: skip
+        "people": len(written),
+        "events": lines["events"].count,
+        "bytes": sum(file.bytes for file in files),
+        "pages": 1,
+    }
     cursor = f"{phase}{following}" if following else _MANIFEST
     return Step(cursor, counts, writes=[Put(Key(EXPORTED, _partition(job), f"{number:06}"), _encode(page))])
 
@@ -142,12 +145,17 @@ def _finish(engine: Ports, storage: Storage, job: Job, asked: Asked) -> None:
         hint = "Other processes may have written it elsewhere: all that work on jobs need the same folder, or S3."
         raise Conflict(f"{storage.url(missing[0])} is gone, one of {len(missing)}", hint=hint)
     manifest = {
-        "format": FORMAT, "workspace": job.workspace, "job": job.id, "begun_at": instant(job.created_at),
-        "made_at": instant(engine.recorder.now()), "audience": asked.audience,
-        "people": job.counts.get("people", 0), "events": job.counts.get("events", 0) if asked.events else None,
+        "format": FORMAT,
+        "workspace": job.workspace,
+        "job": job.id,
+        "begun_at": instant(job.created_at),
+        "made_at": instant(engine.recorder.now()),
+        "audience": asked.audience,
+        "people": job.counts.get("people", 0),
+        "events": job.counts.get("events", 0) if asked.events else None,
         "files": [msgspec.structs.replace(file, name=file.name.removeprefix(folder)) for file in files],
         "damaged_events": [id for page in pages for id in page.damaged_events],
-    }  # fmt: skip
+    }
     storage.write(f"{folder}{MANIFEST}", msgspec.json.format(_encode(manifest), indent=1) + b"\n")
     storage.delete(there - names - {f"{folder}{MANIFEST}"})
 
@@ -175,9 +183,12 @@ class _Lines:
 
 def _person_line(engine: Needs, person: Person, now: int) -> dict[str, Any]:
     return {
-        "person": person.id, "created_at": instant(person.created_at), "position": person.position,
-        "identifiers": sorted(map(str, person.identifiers.values())), "views": engine.reader.views(person, now),
-    }  # fmt: skip
+        "person": person.id,
+        "created_at": instant(person.created_at),
+        "position": person.position,
+        "identifiers": sorted(map(str, person.identifiers.values())),
+        "views": engine.reader.views(person, now),
+    }
 
 
 def _event_lines(engine: Needs, person: Person) -> Iterator[Any]:

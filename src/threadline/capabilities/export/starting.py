@@ -41,10 +41,16 @@ def operations(segments: Segments) -> list[Operation]:
     """The operation that knows the declared segments."""
     return [
         Operation(
-            name="exports_start", group=EXPORTS_GROUP,
+            name="exports_start",
+            group=EXPORTS_GROUP,
             summary="Start a job that writes people and their events into files, where the setting `exports` says.",
-            done=("Started an export of the segment {segment}", "Started an export of people",),
-            params=ExportsParams, result=JobView, run=partial(_start, segments), method="POST", path="/v1/exports",
-            scope="admin", example=ExportsParams(segment="vip"),
+            done=("Started an export of the segment {segment}", "Started an export of people"),
+            params=ExportsParams,
+            result=JobView,
+            run=partial(_start, segments),
+            method="POST",
+            path="/v1/exports",
+            scope="admin",
+            example=ExportsParams(segment="vip"),
         )
-    ]  # fmt: skip
+    ]

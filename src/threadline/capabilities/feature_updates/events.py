@@ -22,9 +22,12 @@ class _Changed(Properties):
 
 EVENT_TYPES = (
     EventType(
-        FEATURES_CHANGED, "Features of the person have other values than those published last.", _Changed,
-        speaker="threadline", sentence="Published features that have changed",
+        FEATURES_CHANGED,
+        "Features of the person have other values than those published last.",
+        _Changed,
+        speaker="threadline",
+        sentence="Published features that have changed",
         shown=("status", "unit"),
         lasts="what was published last is known from it",
     ),
-)  # fmt: skip
+)

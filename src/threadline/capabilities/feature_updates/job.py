@@ -69,10 +69,16 @@ def _changed(updates: FeatureUpdates, engine: Ports, person: Person, now: int) -
 def _event(person: Person, changed: dict[str, Any], now: int) -> Event:
     # A page that is done again after a kill finds published what it has published, so the instant is key enough.
     return Event(
-        type=FEATURES_CHANGED, identifiers=(person.identifiers[person.id],), occurred_at=now,
-        key=f"{person.id}/{now}", source=SOURCE, source_type="internal", workspace=person.workspace,
-        properties={"features": changed, "as_of": format_time(now)}, marks=marks_of(TIME),
-    )  # fmt: skip
+        type=FEATURES_CHANGED,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=now,
+        key=f"{person.id}/{now}",
+        source=SOURCE,
+        source_type="internal",
+        workspace=person.workspace,
+        properties={"features": changed, "as_of": format_time(now)},
+        marks=marks_of(TIME),
+    )
 
 
 def next_time(time_of_day: int, at: int) -> int:

@@ -7,6 +7,9 @@ from threadline.capabilities.feature_updates.projection import PROJECTION
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 
 FEATURE_UPDATES_FILE = PersonFile(
-    "feature_updates", "Figures that were passed on", "When figures about you changed and other systems were told.",
-    joined(shown_views(PROJECTION), shown_events(FEATURES_CHANGED)), (PROJECTION,),
-)  # fmt: skip
+    "feature_updates",
+    "Figures that were passed on",
+    "When figures about you changed and other systems were told.",
+    joined(shown_views(PROJECTION), shown_events(FEATURES_CHANGED)),
+    (PROJECTION,),
+)

@@ -339,9 +339,15 @@ class Feature(Chosen, frozen=True, kw_only=True):
         """All that is declared, however it was written."""
         written = ("place", "written_empty_place", "events", "except", "where", "of", "window", "empty")
         return content(
-            self, written, source=self.source, window=self.window, empty=self.empty,
-            numerator=self.numerator, denominator=self.denominator, hidden=self.hidden,
-        )  # fmt: skip
+            self,
+            written,
+            source=self.source,
+            window=self.window,
+            empty=self.empty,
+            numerator=self.numerator,
+            denominator=self.denominator,
+            hidden=self.hidden,
+        )
 
     def with_sides(self) -> Iterator[Feature]:
         """It, and the features that are written inside it."""
@@ -396,9 +402,13 @@ _SCHEMA = {
     "allOf": [_schema_of(aggregate) for aggregate in AGGREGATES],
 }
 FEATURES = Named(
-    "features", "feature", replace(_FEATURE, schema=_SCHEMA), "Features by name; false leaves out one that ships.",
-    "spend_30d", ships="threadline.capabilities.features",
-)  # fmt: skip
+    "features",
+    "feature",
+    replace(_FEATURE, schema=_SCHEMA),
+    "Features by name; false leaves out one that ships.",
+    "spend_30d",
+    ships="threadline.capabilities.features",
+)
 
 _CURRENCY = parsed(
     lambda code: code if code and read_currency(code) == code else None,

@@ -17,7 +17,9 @@ def _features(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 FEATURES_FILE = PersonFile(
-    "features", "What is computed about you", "Figures that are computed from what happened, such as how much was "
-    "bought in the last 30 days.",
-    joined(_features, shown_views("campaigns")), ("features", "campaigns"),
-)  # fmt: skip
+    "features",
+    "What is computed about you",
+    "Figures that are computed from what happened, such as how much was bought in the last 30 days.",
+    joined(_features, shown_views("campaigns")),
+    ("features", "campaigns"),
+)

@@ -86,10 +86,13 @@ def histogram(name: str, bins: Sequence[Bin], people: int, *, exact: bool) -> Ch
     )
     part = "everybody" if exact else "those whose ids come first"
     return Chart(
-        kind="histogram" if is_number else "bars", title=name, x=Axis(title=name),
-        y=Axis(title="People", unit="count"), series=series if bins else (),
+        kind="histogram" if is_number else "bars",
+        title=name,
+        x=Axis(title=name),
+        y=Axis(title="People", unit="count"),
+        series=series if bins else (),
         summary=f"The values of {people:,} people, {part}.",
-    )  # fmt: skip
+    )
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

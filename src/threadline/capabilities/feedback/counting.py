@@ -55,9 +55,11 @@ class Counts(msgspec.Struct, kw_only=True):
     ] = {}
     skip_reasons: Annotated[
         dict[str, int],
-        Meta(description="Mails that were not sent, by why: no_address, unsubscribed, suppressed:bounce, frequency_cap "
-             "and the like."),
-    ] = {}  # fmt: skip
+        Meta(
+            description="Mails that were not sent, by why: no_address, unsubscribed, suppressed:bounce, frequency_cap "
+            "and the like."
+        ),
+    ] = {}
 
 
 class PartCounts(msgspec.Struct, kw_only=True):

@@ -114,66 +114,103 @@ class _Replied(_Reported):
     sender: Maybe[Annotated[str, Meta(description="Who wrote it.")]] = UNSET
 
 
-_BELONGS = (
-    "arm", "broadcast", "journey", "message", "provider", "provider_id", "sender", "step", "template", "topic",
-)  # fmt: skip
+_BELONGS = ("arm", "broadcast", "journey", "message", "provider", "provider_id", "sender", "step", "template", "topic")
 """What of the properties of each is text and not personal."""
 _LED_TO = (*_BELONGS, "bounce", "code", "feedback", "why")
 _FETCH = (*_BELONGS, "fetch", "why")
 EVENT_TYPES = (
     EventType(
-        MAIL_SENT, "A provider has accepted a mail.", _Sent, speaker="process", sentence="Mail “{template}” was sent",
+        MAIL_SENT,
+        "A provider has accepted a mail.",
+        _Sent,
+        speaker="process",
+        sentence="Mail “{template}” was sent",
         shown=(*_BELONGS, "kind", "policy", "version"),
     ),
     EventType(
-        MAIL_SKIPPED, "A mail that a policy asked for was not sent.", _Skipped, speaker="process",
+        MAIL_SKIPPED,
+        "A mail that a policy asked for was not sent.",
+        _Skipped,
+        speaker="process",
         sentence="Mail “{template}” was not sent: {reason}",
         shown=(*_BELONGS, "kind", "policy", "reason"),
     ),
     EventType(
-        MAIL_DELIVERED, "The recipient's server has accepted a mail.", _Reported, speaker="process",
+        MAIL_DELIVERED,
+        "The recipient's server has accepted a mail.",
+        _Reported,
+        speaker="process",
         sentence="Mail “{template}” was delivered",
         shown=_LED_TO,
     ),
     EventType(
-        MAIL_DELAYED, "A server goes on trying to deliver a mail.", _Reported, speaker="process",
+        MAIL_DELAYED,
+        "A server goes on trying to deliver a mail.",
+        _Reported,
+        speaker="process",
         sentence="Mail “{template}” is delayed",
         shown=_LED_TO,
     ),
     EventType(
-        MAIL_FETCHED, "A picture or a link of a mail was asked for; who did is still to be decided.", _Fetched,
-        speaker="process", sentence="A picture or link of the mail “{template}” was asked for",
+        MAIL_FETCHED,
+        "A picture or a link of a mail was asked for; who did is still to be decided.",
+        _Fetched,
+        speaker="process",
+        sentence="A picture or link of the mail “{template}” was asked for",
         shown=_FETCH,
     ),
     EventType(
-        MAIL_SCANNED, "A machine has asked for a picture or a link of a mail.", _Fetched, speaker="process",
+        MAIL_SCANNED,
+        "A machine has asked for a picture or a link of a mail.",
+        _Fetched,
+        speaker="process",
         sentence="A machine looked through the mail “{template}”",
         shown=_FETCH,
     ),
     EventType(
-        MAIL_OPENED, "A mail was shown to a person. Earlier versions recorded machines' as well, with `machine` true.",
-        _Seen, speaker="process", is_activity=True, sentence="Opened the mail “{template}”",
+        MAIL_OPENED,
+        "A mail was shown to a person. Earlier versions recorded machines' as well, with `machine` true.",
+        _Seen,
+        speaker="process",
+        is_activity=True,
+        sentence="Opened the mail “{template}”",
         shown=_LED_TO,
     ),
     EventType(
-        MAIL_CLICKED, "A person has followed a link of a mail.", _Seen, speaker="process", is_activity=True,
+        MAIL_CLICKED,
+        "A person has followed a link of a mail.",
+        _Seen,
+        speaker="process",
+        is_activity=True,
         sentence="Clicked a link in the mail “{template}”",
         shown=_LED_TO,
     ),
     EventType(
-        MAIL_BOUNCED, "A mail was not delivered.", _Bounced, speaker="process", sentence="Mail “{template}” bounced",
+        MAIL_BOUNCED,
+        "A mail was not delivered.",
+        _Bounced,
+        speaker="process",
+        sentence="Mail “{template}” bounced",
         shown=_LED_TO,
         lasts="without it mail would be sent again",
     ),
     EventType(
-        MAIL_COMPLAINED, "The recipient has marked a mail as spam.", _Complained, speaker="process", is_activity=True,
+        MAIL_COMPLAINED,
+        "The recipient has marked a mail as spam.",
+        _Complained,
+        speaker="process",
+        is_activity=True,
         sentence="Marked the mail “{template}” as spam",
         shown=_LED_TO,
         lasts="without it mail would be sent again",
     ),
     EventType(
-        MAIL_REPLIED, "The recipient has answered a mail.", _Replied, speaker="process", is_activity=True,
+        MAIL_REPLIED,
+        "The recipient has answered a mail.",
+        _Replied,
+        speaker="process",
+        is_activity=True,
         sentence="Answered the mail “{template}”",
         shown=_LED_TO,
     ),
-)  # fmt: skip
+)

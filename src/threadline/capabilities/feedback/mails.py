@@ -37,9 +37,12 @@ def take_mail(
     mail = read_mail(raw, recipients, sender)
     feedbacks = list(feedback_of(mail, raw))
     shown = {
-        "kind": mail.kind, "from": mail.sender, "to": list(mail.to), "subject": mail.subject,
+        "kind": mail.kind,
+        "from": mail.sender,
+        "to": list(mail.to),
+        "subject": mail.subject,
         "raw": raw[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace"),
-    }  # fmt: skip
+    }
     # A complaint that was taken back is understood, and nothing follows from it.
     if not feedbacks and mail.kind != "auto_reply" and not mail.feedback:
         keep(ports, workspace, _key(mail, raw), "unreadable_mail", "a report that names no recipient", shown)

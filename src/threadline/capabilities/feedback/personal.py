@@ -12,6 +12,9 @@ MAIL_TABLE = StoreTable(TABLE, "event_rows", why=_REPEATS)
 PROVIDERS_TABLE = StoreTable(PROVIDER_TABLE, "event_rows", why=_REPEATS)
 COUNTING_TABLE = StoreTable(COUNTING, "nobody", why="how often events were repeated within an hour, by their ids")
 FEEDBACK_FILE = PersonFile(
-    "feedback", "What became of mails", "Whether mails to you arrived, were opened, clicked or answered, or came back.",
-    joined(shown_views("feedback", "mail_fetches"), shown_events(*ENGAGEMENT, *FETCHES)), ("feedback", "mail_fetches"),
-)  # fmt: skip
+    "feedback",
+    "What became of mails",
+    "Whether mails to you arrived, were opened, clicked or answered, or came back.",
+    joined(shown_views("feedback", "mail_fetches"), shown_events(*ENGAGEMENT, *FETCHES)),
+    ("feedback", "mail_fetches"),
+)

@@ -40,12 +40,18 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
     events = [
         # No identity of its own: an event that was erased meanwhile takes the count of its repetitions with it.
         replace(
-            like.event, key=f"{like.id}/{hour}", source=SOURCE, source_type="internal",
-            type=MAIL_SCANNED if like.event.type == MAIL_SCANNED else MAIL_FETCHED, occurred_at=(hour + 1) * HOUR,
-            received_at=engine.recorder.clock(), properties={**like.event.properties, "count": item.version},
+            like.event,
+            key=f"{like.id}/{hour}",
+            source=SOURCE,
+            source_type="internal",
+            type=MAIL_SCANNED if like.event.type == MAIL_SCANNED else MAIL_FETCHED,
+            occurred_at=(hour + 1) * HOUR,
+            received_at=engine.recorder.clock(),
+            properties={**like.event.properties, "count": item.version},
         )
-        for item in items if (like := known.get(item.key.sort)) is not None
-    ]  # fmt: skip
+        for item in items
+        if (like := known.get(item.key.sort)) is not None
+    ]
     counts = {"done": sum(item.version for item in items)}
     return Step(events=events, writes=[Delete(item.key) for item in items], counts=counts, finished=len(items) < limit)
 

@@ -64,18 +64,34 @@ def routes(rules: FeedbackRules) -> list[PublicRoute]:
 
     return [
         PublicRoute(
-            "mail_click", "Record a click and lead to the link.", "GET", "/m/c/{token}", click, records=True,
-            per_minute=MANY_PER_MINUTE, same_per_minute=SAME_PER_MINUTE,
+            "mail_click",
+            "Record a click and lead to the link.",
+            "GET",
+            "/m/c/{token}",
+            click,
+            records=True,
+            per_minute=MANY_PER_MINUTE,
+            same_per_minute=SAME_PER_MINUTE,
         ),
         PublicRoute(
-            "mail_open", "Record an open and show a pixel.", "GET", "/m/o/{token}", opened, records=True,
-            per_minute=MANY_PER_MINUTE, same_per_minute=SAME_PER_MINUTE,
+            "mail_open",
+            "Record an open and show a pixel.",
+            "GET",
+            "/m/o/{token}",
+            opened,
+            records=True,
+            per_minute=MANY_PER_MINUTE,
+            same_per_minute=SAME_PER_MINUTE,
         ),
         PublicRoute(
-            "mail_sns", "Take a message of Amazon SNS.", "POST", "/m/sns/{workspace}", sns,
+            "mail_sns",
+            "Take a message of Amazon SNS.",
+            "POST",
+            "/m/sns/{workspace}",
+            sns,
             per_minute=NOTIFICATIONS_PER_MINUTE,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def location(link: str) -> str:

@@ -83,12 +83,23 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
     if event.type in FETCHES and not fetch:
         return
     row = MailRow(
-        type=event.type, at=event.occurred_at, thread=recorded.thread, message=message, address=_text(get("address")),
-        template=_text(get("template")), step=_text(get("step")), arm=_text(get("arm")),
-        machine=get("machine") is True, why=_text(get("why")), link=_text(get("link"), 2_000),
-        bounce=_text(get("bounce")), reason=_text(get("reason")) if event.type == MAIL_SKIPPED else "",
-        fetch=fetch, count=count, decided=event.source != SOURCE,
-    )  # fmt: skip
+        type=event.type,
+        at=event.occurred_at,
+        thread=recorded.thread,
+        message=message,
+        address=_text(get("address")),
+        template=_text(get("template")),
+        step=_text(get("step")),
+        arm=_text(get("arm")),
+        machine=get("machine") is True,
+        why=_text(get("why")),
+        link=_text(get("link"), 2_000),
+        bounce=_text(get("bounce")),
+        reason=_text(get("reason")) if event.type == MAIL_SKIPPED else "",
+        fetch=fetch,
+        count=count,
+        decided=event.source != SOURCE,
+    )
     value = msgspec.msgpack.encode(row)
     sort = f"{newest_first_key(event.occurred_at)}.{recorded.id}"
     for subject in SUBJECTS:
@@ -114,9 +125,15 @@ def partition(workspace: str, subject: Subject, name: str, shard: str) -> str:
 
 
 def rows_of(
-    store: Store, workspace: str, subject: Subject, name: str, start: int | None, stop: int | None, cursor: str = "",
+    store: Store,
+    workspace: str,
+    subject: Subject,
+    name: str,
+    start: int | None,
+    stop: int | None,
+    cursor: str = "",
     size: int = 1_000,
-) -> Iterator[Found]:  # fmt: skip
+) -> Iterator[Found]:
     """What became of these mails in a range of time, the newest first, behind a cursor."""
     first = cursor or ("" if stop is None else newest_first_key(stop - 1))
     last = None if start is None else newest_first_key(start - 1)

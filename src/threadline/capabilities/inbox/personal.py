@@ -34,9 +34,10 @@ def _lines(subject: Subject) -> Iterator[dict[str, Any]]:
     for message in _messages(subject):
         body = subject.engine.store.get([body_key(subject.workspace, message.id)])[0]
         yield {
-            **msgspec.to_builtins(message), "at": shown_time(message.at),
+            **msgspec.to_builtins(message),
+            "at": shown_time(message.at),
             "raw": "" if body is None else body.value.decode("utf-8", "replace"),
-        }  # fmt: skip
+        }
 
 
 INBOX_TABLE = StoreTable(INBOX, "items", shown_in="inbox", keys=_keys)

@@ -29,9 +29,17 @@ def refresh_by_job(group: Group, refresh: Refresh, summary: str, done: str) -> l
     """The operation that begins the job, and the job's kind; ``done`` is what the audit log says of a call."""
     kind = f"{refresh.name}_refresh"
     operation = Operation(
-        name=kind, group=group, summary=summary, done=(done,), params=NoParams, result=JobView,
-        run=partial(_begin, refresh), method="POST", path=f"/v1/{refresh.name}/refresh", scope="admin",
-    )  # fmt: skip
+        name=kind,
+        group=group,
+        summary=summary,
+        done=(done,),
+        params=NoParams,
+        result=JobView,
+        run=partial(_begin, refresh),
+        method="POST",
+        path=f"/v1/{refresh.name}/refresh",
+        scope="admin",
+    )
     return [operation, JobKind(kind, partial(_step, refresh))]
 
 
@@ -41,9 +49,12 @@ def _begin(refresh: Refresh, context: Context[Needs], params: NoParams) -> JobVi
 
 
 def begun(
-    context: Context[WithJobs], kind: str, id: str, about: dict[str, Any],
+    context: Context[WithJobs],
+    kind: str,
+    id: str,
+    about: dict[str, Any],
     first: Callable[[str], Sequence[Put]] = lambda id: (),
-) -> JobView:  # fmt: skip
+) -> JobView:
     """The job that does this now; a new one, with the first writes of its id, if the one before has ended."""
     jobs = context.engine.jobs
     for number in count(1):

@@ -31,9 +31,12 @@ class Book:
     """All journeys. Immutable: replaced as a whole."""
 
     def __init__(
-        self, journeys: Iterable[Journey], earlier: Iterable[Journey] = (), paused: Mapping[str, int] | None = None,
+        self,
+        journeys: Iterable[Journey],
+        earlier: Iterable[Journey] = (),
+        paused: Mapping[str, int] | None = None,
         zone: str = "UTC",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.in_force: Mapping[str, Compiled] = {
             journey.name: Compiled(journey, compiled(journey)) for journey in journeys
         }
@@ -79,7 +82,7 @@ class Book:
 
 def make_book(
     declared: tuple[Journey, ...], zone: str, transactional: frozenset[str], items: Mapping[str, bytes], before: object
-) -> Book:  # fmt: skip
+) -> Book:
     """The book of what the definitions declare and of the items of a workspace, which hold earlier versions too."""
     earlier: list[Journey] = []
     removed: set[str] = set()

@@ -66,10 +66,12 @@ def _share(part: Part) -> float:
 _SHARE = Form((int, float), "a share from 0 to 1", _share, {"type": "number", "minimum": 0, "exclusiveMaximum": 1})
 _COOLDOWN = duration(most=DURATION_MAX)
 _REENTRY: Form[int] = Form(
-    (str,), "once, always, or a duration such as 90d", _reentry,
+    (str,),
+    "once, always, or a duration such as 90d",
+    _reentry,
     {"anyOf": [{"enum": ["once", "always"]}, _COOLDOWN.schema]},
     shown=lambda size: {ONCE: "once", ALWAYS: "always"}.get(size) or format_duration(size),
-)  # fmt: skip
+)
 _ZONE = parsed(canonical_zone, "a zone of the IANA database, such as Europe/Rome", examples=["Europe/Rome"])
 
 
@@ -88,9 +90,10 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     version: Annotated[int, Meta(ge=1, le=VERSION_MAX, description="Raise it with every change.")] = 1
     description: Annotated[str, text(least=0, most=2_000)] = ""
     trigger: Annotated[
-        tuple[Trigger, ...], one_or_many(struct(Trigger), most=20),
+        tuple[Trigger, ...],
+        one_or_many(struct(Trigger), most=20),
         Meta(description="What lets people enter; without it rules and operators do."),
-    ] = ()  # fmt: skip
+    ] = ()
     events: Annotated[tuple[EventMail, ...], listed(struct(EventMail), most=50)] = ()
     exit_on: Annotated[tuple[On, ...], one_or_many(struct(On), most=20), Meta(description="What ends it.")] = ()
     reentry: Annotated[int, _REENTRY, Meta(description="A duration counts from when it was left.")] = ONCE
@@ -105,9 +108,8 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     reply_to: Annotated[str, text(most=320)] = ""
     quiet_hours: Annotated[QuietHours | None, struct(QuietHours)] = None
     holdout: Annotated[
-        float, _SHARE,
-        Meta(description="The share of people who go through it without any mail, to compare with."),
-    ] = 0.0  # fmt: skip
+        float, _SHARE, Meta(description="The share of people who go through it without any mail, to compare with.")
+    ] = 0.0
     on_change: Annotated[
         Literal["keep", "move"], Meta(description="Whether people in it keep their version or go on in this one.")
     ] = "keep"
@@ -170,9 +172,13 @@ def _journey(part: Part) -> Journey:
 
 
 DECLARED = Named(
-    JOURNEYS, "journey", replace(_FORM, make=_journey), "Journeys by name: mails in steps.", "welcome",
+    JOURNEYS,
+    "journey",
+    replace(_FORM, make=_journey),
+    "Journeys by name: mails in steps.",
+    "welcome",
     most=JOURNEYS_MAX,
-)  # fmt: skip
+)
 SECTION = DECLARED.declared
 KIND = replace(DECLARED.kind, stored=lambda engine, workspace: engine.definition_history.names(JOURNEYS))
 """Who asks what became of people may name one that is declared no more."""

@@ -9,6 +9,9 @@ from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_eve
 
 JOURNEY_TABLE = StoreTable(TABLE, "state_rows", shown_in="journeys")
 JOURNEYS_FILE = PersonFile(
-    "journeys", "Series of messages", "Series of messages that you are in or were in, and how far.",
-    joined(shown_views(JOURNEYS), shown_events(*RUN_EVENTS, *REQUESTS)), (JOURNEYS,),
-)  # fmt: skip
+    "journeys",
+    "Series of messages",
+    "Series of messages that you are in or were in, and how far.",
+    joined(shown_views(JOURNEYS), shown_events(*RUN_EVENTS, *REQUESTS)),
+    (JOURNEYS,),
+)

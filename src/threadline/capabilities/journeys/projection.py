@@ -123,9 +123,23 @@ def _run(journey: str, key: str, stored: list[Any]) -> Run:
     since, draw, holdout, variables = stored[_ENTRY]
     number, at, _, version, step, began, until, came, reason, interrupted = stored[_NEWEST]
     return Run(
-        journey, id, int(entered_at, 16), since, draw, holdout, variables, number, at, version, step, began, until,
-        came, reason, interrupted,
-    )  # fmt: skip
+        journey,
+        id,
+        int(entered_at, 16),
+        since,
+        draw,
+        holdout,
+        variables,
+        number,
+        at,
+        version,
+        step,
+        began,
+        until,
+        came,
+        reason,
+        interrupted,
+    )
 
 
 # --- the fold -------------------------------------------------------------------------------
@@ -176,9 +190,17 @@ def _newest(recorded: Recorded) -> list[Any] | None:
     ended = (reason if type(reason) is str and reason else "left")[:100] if _ends(recorded) else ""
     began, until = _time(given.get("began")), _time(given.get("until"))
     return [
-        number, recorded.event.occurred_at, recorded.id, version, step, began, until, given.get("came") is True, ended,
+        number,
+        recorded.event.occurred_at,
+        recorded.id,
+        version,
+        step,
+        began,
+        until,
+        given.get("came") is True,
+        ended,
         given.get("interrupted") is True,
-    ]  # fmt: skip
+    ]
 
 
 def _ends(recorded: Recorded) -> bool:
@@ -188,9 +210,11 @@ def _ends(recorded: Recorded) -> bool:
 def _entry(given: Mapping[str, Any]) -> list[Any]:
     draw, variables = given.get("draw"), given.get("variables")
     return [
-        _time(given.get("since")), draw if type(draw) is int and 0 <= draw < 1 << 16 else 0,
-        given.get("holdout") is True, bounded_variables(variables if type(variables) is dict else {}),
-    ]  # fmt: skip
+        _time(given.get("since")),
+        draw if type(draw) is int and 0 <= draw < 1 << 16 else 0,
+        given.get("holdout") is True,
+        bounded_variables(variables if type(variables) is dict else {}),
+    ]
 
 
 def bounded_variables(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,9 +327,13 @@ def _ended(state: State, journey: str) -> dict[str, Any]:
 
 def _shown(run: Run) -> dict[str, Any]:
     shown = {
-        "journey": run.journey, "run": run.id, "version": run.version, "entered_at": _shown_time(run.entered_at),
-        "variables": run.variables, "holdout": run.holdout,
-    }  # fmt: skip
+        "journey": run.journey,
+        "run": run.id,
+        "version": run.version,
+        "entered_at": _shown_time(run.entered_at),
+        "variables": run.variables,
+        "holdout": run.holdout,
+    }
     if run.reason:
         return {**shown, "ended_at": _shown_time(run.at), "reason": run.reason, "interrupted": run.interrupted}
     return {**shown, "step": run.step, "until": _shown_time(run.until)}

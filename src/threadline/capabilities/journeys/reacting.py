@@ -85,7 +85,7 @@ class Reaction:
 
     def __init__(
         self, book: Book, recorded: Recorded, known: Known, state: State, budget: int, *, history: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``history``: whatever the reason of an event, it counts as if it were live, for what-if."""
         self._book = book
         self._recorded = recorded
@@ -260,9 +260,23 @@ class Reaction:
         variables = bounded_variables(given if isinstance(given, dict) else {})
         holdout = is_within(journey.holdout, _draw(self._known.person, journey.name, "holdout") << STORED_SHIFT)
         run = Run(
-            journey.name, self._cause, self.now, since, _draw(self._known.person, journey.name, ""), holdout,
-            variables, 0, self.now, journey.version, "", 0, 0, False, "", False,
-        )  # fmt: skip
+            journey.name,
+            self._cause,
+            self.now,
+            since,
+            _draw(self._known.person, journey.name, ""),
+            holdout,
+            variables,
+            0,
+            self.now,
+            journey.version,
+            "",
+            0,
+            0,
+            False,
+            "",
+            False,
+        )
         walk = self._walker(compiled, run).go(compiled.program.first)
         self.wishes += entered(run, journey, walk, self.now)
 

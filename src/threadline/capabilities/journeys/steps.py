@@ -143,9 +143,10 @@ class Trigger(On, frozen=True, kw_only=True, dict=True):
     """The events that let a person enter."""
 
     variables: Annotated[
-        dict[str, tuple[str, ...]], by_name(_FIELD, NAME_FORM, most=JOURNEY_VARIABLES_MAX),
+        dict[str, tuple[str, ...]],
+        by_name(_FIELD, NAME_FORM, most=JOURNEY_VARIABLES_MAX),
         Meta(description="Variables of the journey, each with the field whose value it takes."),
-    ] = msgspec.field(default_factory=dict, name="map")  # fmt: skip
+    ] = msgspec.field(default_factory=dict, name="map")
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True):

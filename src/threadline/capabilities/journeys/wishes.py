@@ -57,14 +57,18 @@ def timer_key(run: Run) -> str:
     return f"{run.journey}/{run.id}"
 
 
-def _event(
-    type: str, run: Run, version: int, walk: Walk, now: int, number: int, more: Mapping[str, Any]
-) -> Emit:  # fmt: skip
+def _event(type: str, run: Run, version: int, walk: Walk, now: int, number: int, more: Mapping[str, Any]) -> Emit:
     properties: dict[str, Any] = {
-        "journey": run.journey, "run": run.id, "n": number, "version": version,
-        "entered_at": format_time(run.entered_at), "path": walk.path, "mails": mails_of(walk.mails),
-        "step": walk.step, **more,
-    }  # fmt: skip
+        "journey": run.journey,
+        "run": run.id,
+        "n": number,
+        "version": version,
+        "entered_at": format_time(run.entered_at),
+        "path": walk.path,
+        "mails": mails_of(walk.mails),
+        "step": walk.step,
+        **more,
+    }
     if run.holdout:
         properties["holdout"] = True
     if walk.reason:
@@ -84,10 +88,21 @@ def _mail(run: Run, journey: Journey, mail: Mail, occurrence: str) -> Effect:
     arm, send = mail.arm, mail.send
     occurrence = "/".join(filter(None, (journey.name, run.id, mail.step, occurrence)))
     return mail_effect(
-        occurrence, arm.template, {**run.variables, **send.variables}, occurrence, mail.due_at,
+        occurrence,
+        arm.template,
+        {**run.variables, **send.variables},
+        occurrence,
+        mail.due_at,
         # The template sees the event that let the person enter, however long ago that was.
-        event=run.id, journey=journey.name, journey_version=journey.version, run=run.id, step=mail.step,
-        arm=(arm.name or arm.template) if send.variants else "", subject=arm.subject or send.subject,
-        topic=journey.topic, sender=journey.sender, reply_to=journey.reply_to,
+        event=run.id,
+        journey=journey.name,
+        journey_version=journey.version,
+        run=run.id,
+        step=mail.step,
+        arm=(arm.name or arm.template) if send.variants else "",
+        subject=arm.subject or send.subject,
+        topic=journey.topic,
+        sender=journey.sender,
+        reply_to=journey.reply_to,
         transactional=True if journey.transactional else None,
-    )  # fmt: skip
+    )

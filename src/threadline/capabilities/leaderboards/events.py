@@ -23,13 +23,17 @@ class _Scored(Properties, rename={"change": "turn"}):
 
 EVENT_TYPES = (
     EventType(
-        LEADERBOARD_SCORED, "The number that a board ranks is another one now.", _Scored, speaker="process",
+        LEADERBOARD_SCORED,
+        "The number that a board ranks is another one now.",
+        _Scored,
+        speaker="process",
         sentence="Score on {board} is now {score}",
         shown=("leaderboard", "period", "scope"),
         lasts="a score is known from it",
     ),
     EventType(
-        LEADERBOARDS_REFRESHED, "An operator has asked to compute the person's scores again, because boards were "
-        "declared or changed.", speaker="process",
+        LEADERBOARDS_REFRESHED,
+        "An operator has asked to compute the person's scores again, because boards were declared or changed.",
+        speaker="process",
     ),
-)  # fmt: skip
+)

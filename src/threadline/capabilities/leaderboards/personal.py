@@ -34,12 +34,18 @@ def leaderboards_file(boards: Boards) -> PersonFile:
                         return  # not everybody is on the boards yet, so that nobody has a rank
                     if place.rank is not None:
                         yield {
-                            "name": board.name, "period": place.period, "among": scope, "rank": place.rank,
-                            "of": place.total, "score": place.score,
-                        }  # fmt: skip
+                            "name": board.name,
+                            "period": place.period,
+                            "among": scope,
+                            "rank": place.rank,
+                            "of": place.total,
+                            "score": place.score,
+                        }
 
     return PersonFile(
-        "leaderboards", "Your places on leaderboards", "Your scores and ranks on leaderboards, without the names of "
-        "others.",
-        joined(shown_views(NAME), ranks, shown_events(LEADERBOARD_SCORED)), (NAME,),
-    )  # fmt: skip
+        "leaderboards",
+        "Your places on leaderboards",
+        "Your scores and ranks on leaderboards, without the names of others.",
+        joined(shown_views(NAME), ranks, shown_events(LEADERBOARD_SCORED)),
+        (NAME,),
+    )

@@ -48,7 +48,13 @@ def _asked(engine: WithRecorder, boards: Boards, person: Person, why: Why) -> Ev
     # A function of the definitions and of what is known: sent again before anything has happened it is the same event.
     key, at = f"{person.id}/{boards.fingerprint}/{person.position}", engine.recorder.clock()
     return Event(
-        type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=at, key=key,
-        source="threadline.leaderboards", source_type="internal", workspace=person.workspace, received_at=at,
+        type=LEADERBOARDS_REFRESHED,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=at,
+        key=key,
+        source="threadline.leaderboards",
+        source_type="internal",
+        workspace=person.workspace,
+        received_at=at,
         marks=marks_of(why),
-    )  # fmt: skip
+    )

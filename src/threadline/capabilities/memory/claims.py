@@ -59,13 +59,17 @@ def _statements_reader(derivation: Derivation) -> Callable[[FactState], list[Cla
     def read(piece: FactState) -> list[Claim]:
         return [
             Claim(
-                strength, statement[STATED_AT], statement[STATED_ID], voice, statement[STATED_VALUE],
+                strength,
+                statement[STATED_AT],
+                statement[STATED_ID],
+                voice,
+                statement[STATED_VALUE],
                 usual if statement[STATED_CONFIDENCE] is None else statement[STATED_CONFIDENCE],
                 expiry(statement[STATED_AT], statement[STATED_UNTIL]),
                 tuple(split_id(premise) for premise in statement[STATED_PREMISES] or ()),
             )
             for voice, statement in sorted(piece[STATEMENTS].items())
-        ]  # fmt: skip
+        ]
 
     return read
 

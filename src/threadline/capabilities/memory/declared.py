@@ -18,9 +18,12 @@ def declare(definitions: Definitions) -> list[Any]:
     derivations = derivations_of(definitions)
     by_type = fact_derivations(derivations)
     return [
-        projection(derivations, by_type), lineage_operation(by_type), derivations_operation(derivations),
-        sources_file(by_type), _lasting(by_type),
-    ]  # fmt: skip
+        projection(derivations, by_type),
+        lineage_operation(by_type),
+        derivations_operation(derivations),
+        sources_file(by_type),
+        _lasting(by_type),
+    ]
 
 
 def _lasting(by_type: FactDerivations) -> Lasting:

@@ -261,9 +261,15 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def content(self) -> dict[str, Any]:
         """All that shapes its facts, however it was written."""
         return content(
-            self, ("place", "description", "events", "where", "fact"),
-            feeds=self.feeds, type=self.type, key=self.key, value=self.value, fields=self.fields, says=bool(self.says),
-        )  # fmt: skip
+            self,
+            ("place", "description", "events", "where", "fact"),
+            feeds=self.feeds,
+            type=self.type,
+            key=self.key,
+            value=self.value,
+            fields=self.fields,
+            says=bool(self.says),
+        )
 
     def problems(self, written: Collection[str]) -> Problems:
         """What the fields cannot be together."""
@@ -359,9 +365,15 @@ def _of_entries(value: Any) -> Any:
 
 
 MEMORY = Named(
-    "memory", "derivation", struct(Derivation), "Derivations of facts by name; false leaves out one that ships.",
-    "shoe_size", most=DERIVATIONS_MAX, ships="threadline.capabilities.memory", permanent=PERMANENT,
-)  # fmt: skip
+    "memory",
+    "derivation",
+    struct(Derivation),
+    "Derivations of facts by name; false leaves out one that ships.",
+    "shoe_size",
+    most=DERIVATIONS_MAX,
+    ships="threadline.capabilities.memory",
+    permanent=PERMANENT,
+)
 SECTION = MEMORY.declared
 KIND = MEMORY.kind
 

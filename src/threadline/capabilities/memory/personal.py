@@ -19,9 +19,12 @@ def _facts(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 MEMORY_FILE = PersonFile(
-    "memory", "What is remembered about you", "Facts and preferences that were told or derived, how sure each is, and "
-    "until when it counts.", _facts, ("memory",),
-)  # fmt: skip
+    "memory",
+    "What is remembered about you",
+    "Facts and preferences that were told or derived, how sure each is, and until when it counts.",
+    _facts,
+    ("memory",),
+)
 
 
 def sources_file(by_type: FactDerivations) -> PersonFile:
@@ -33,11 +36,15 @@ def sources_file(by_type: FactDerivations) -> PersonFile:
             for type, key in facts_of(by_type, recorded):
                 event = recorded.event
                 yield {
-                    "fact": {"type": type, "key": key}, "event": recorded.id, "type": event.type,
+                    "fact": {"type": type, "key": key},
+                    "event": recorded.id,
+                    "type": event.type,
                     "occurred_at": shown_time(event.occurred_at),
-                }  # fmt: skip
+                }
 
     return PersonFile(
-        "memory_sources", "Where the memories come from", "Each event that made, took back or restored something that "
-        "is remembered about you.", lineage,
-    )  # fmt: skip
+        "memory_sources",
+        "Where the memories come from",
+        "Each event that made, took back or restored something that is remembered about you.",
+        lineage,
+    )

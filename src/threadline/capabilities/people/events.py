@@ -24,22 +24,30 @@ class _Tag(Properties):
 
 EVENT_TYPES = (
     EventType(
-        IDENTIFY, "The properties are traits: of each the newest counts, and null removes it.",
+        IDENTIFY,
+        "The properties are traits: of each the newest counts, and null removes it.",
         lasts="a profile is made of it",
     ),
     EventType(
-        GROUP, "The person belongs to the group that the object names; the other properties are the group's traits.",
+        GROUP,
+        "The person belongs to the group that the object names; the other properties are the group's traits.",
         _Group,
         lasts="a profile is made of it",
     ),
     EventType(
-        TAG_ADDED, "The person has a tag.", _Tag, sentence="Tagged {tag}",
+        TAG_ADDED,
+        "The person has a tag.",
+        _Tag,
+        sentence="Tagged {tag}",
         shown=("rule", "tag"),
         lasts="a profile is made of it",
     ),
     EventType(
-        TAG_REMOVED, "The person has a tag no more.", _Tag, sentence="Tag {tag} removed",
+        TAG_REMOVED,
+        "The person has a tag no more.",
+        _Tag,
+        sentence="Tag {tag} removed",
         shown=("rule", "tag"),
         lasts="a profile is made of it",
     ),
-)  # fmt: skip
+)

@@ -20,19 +20,26 @@ def _person(subject: Subject) -> Iterator[dict[str, Any]]:
     person, rules = subject.person, subject.engine.catalogue.rules
     own = list(person.identifiers.values())
     yield {
-        "id": person.id, "workspace": person.workspace, "created_at": shown_time(person.created_at),
-        "lead_id": lead_id(rules, own), "position": person.position, "threads": sorted(person.heads),
+        "id": person.id,
+        "workspace": person.workspace,
+        "created_at": shown_time(person.created_at),
+        "lead_id": lead_id(rules, own),
+        "position": person.position,
+        "threads": sorted(person.heads),
         **subject.views.get("activity", {}),
-    }  # fmt: skip
+    }
 
 
 def _identifiers(subject: Subject) -> Iterator[dict[str, Any]]:
     rules = subject.engine.catalogue.rules
     for use in identifier_uses(rules, subject.person.identifiers.values(), subject.views.get("identifiers", {})):
         yield {
-            "kind": use.kind, "value": use.value, "linked": use.linked, "first_used_at": use.first_used_at,
+            "kind": use.kind,
+            "value": use.value,
+            "linked": use.linked,
+            "first_used_at": use.first_used_at,
             "last_used_at": use.last_used_at,
-        }  # fmt: skip
+        }
 
 
 def _joins(subject: Subject) -> Iterator[dict[str, Any]]:
@@ -40,9 +47,12 @@ def _joins(subject: Subject) -> Iterator[dict[str, Any]]:
     for entry in subject.quarantined():
         own = [identifier for identifier in entry["identifiers"] if subject.has(identifier_named(identifier))]
         yield {
-            "identifiers": own, "reason": entry["reason"], "event": entry["event"], "at": shown_time(entry["at"]),
+            "identifiers": own,
+            "reason": entry["reason"],
+            "event": entry["event"],
+            "at": shown_time(entry["at"]),
             "status": entry["status"],
-        }  # fmt: skip
+        }
 
 
 PERSON = PersonFile(
@@ -54,10 +64,14 @@ PERSON = PersonFile(
     0,
 )
 IDENTIFIERS = PersonFile(
-    "identifiers", "How you are recognised", "Names, addresses and numbers by which you are recognised, and when each "
+    "identifiers",
+    "How you are recognised",
+    "Names, addresses and numbers by which you are recognised, and when each "
     "was first and last used. One that is not linked came with your events and names somebody else or nobody.",
-    _identifiers, ("identifiers",), 1,
-)  # fmt: skip
+    _identifiers,
+    ("identifiers",),
+    1,
+)
 PROFILE = PersonFile(
     "profile",
     "Your profile",
@@ -67,10 +81,11 @@ PROFILE = PersonFile(
     2,
 )
 MERGES = PersonFile(
-    "merges", "Profiles joined and separated", "When several profiles proved to be yours and were joined, or were "
-    "separated again.", shown_events(MERGED, SPLIT, ALIAS),
-)  # fmt: skip
+    "merges",
+    "Profiles joined and separated",
+    "When several profiles proved to be yours and were joined, or were separated again.",
+    shown_events(MERGED, SPLIT, ALIAS),
+)
 JOINS_IN_REVIEW = PersonFile(
-    "joins_in_review", "Joins in review", "Profiles that may be yours as well: somebody decides about them.",
-    _joins,
-)  # fmt: skip
+    "joins_in_review", "Joins in review", "Profiles that may be yours as well: somebody decides about them.", _joins
+)

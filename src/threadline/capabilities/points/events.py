@@ -61,40 +61,62 @@ class _Anomaly(Properties):
 
 EVENT_TYPES = (
     EventType(
-        POINTS_EARNED, "An event earned points by a rule; that event is its cause.", _Earned, speaker="process",
+        POINTS_EARNED,
+        "An event earned points by a rule; that event is its cause.",
+        _Earned,
+        speaker="process",
         sentence="Earned {points} points for {rule}",
         shown=("rule", "table"),
         lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
-        POINTS_SPEND_REQUESTED, "The person wants to spend points. The answer is in the same commit.", _Reasoned,
-        speaker="process", sentence="Asked to spend {points} points",
+        POINTS_SPEND_REQUESTED,
+        "The person wants to spend points. The answer is in the same commit.",
+        _Reasoned,
+        speaker="process",
+        sentence="Asked to spend {points} points",
     ),
     EventType(
-        POINTS_SPENT, "A request to spend points was granted: they are gone.", _Spent, speaker="process",
+        POINTS_SPENT,
+        "A request to spend points was granted: they are gone.",
+        _Spent,
+        speaker="process",
         sentence="Spent {points} points, {balance} left",
         lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
-        POINTS_REFUSED, "A request to spend points was not granted.", _Refused, speaker="process",
+        POINTS_REFUSED,
+        "A request to spend points was not granted.",
+        _Refused,
+        speaker="process",
         sentence="{points} points were not spent: {why}",
     ),
     EventType(
-        POINTS_ADJUSTED, "An operator gave points, or took them if they are negative.", _Reasoned, speaker="process",
+        POINTS_ADJUSTED,
+        "An operator gave points, or took them if they are negative.",
+        _Reasoned,
+        speaker="process",
         sentence="Balance changed by {points} points: {reason}",
         lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
-        POINTS_EXPIRED, "Points were not spent in time.", _Line, speaker="process", sentence="{points} points expired",
+        POINTS_EXPIRED,
+        "Points were not spent in time.",
+        _Line,
+        speaker="process",
+        sentence="{points} points expired",
         lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
-        POINTS_ANOMALY_DETECTED, "Something looks wrong. Nothing is refused because of it.", _Anomaly,
-        speaker="process", sentence="Unusual points: {kind}",
+        POINTS_ANOMALY_DETECTED,
+        "Something looks wrong. Nothing is refused because of it.",
+        _Anomaly,
+        speaker="process",
+        sentence="Unusual points: {kind}",
         shown=("kind", "of"),
         lasts="without it the same anomaly would be reported again",
     ),
-)  # fmt: skip
+)
 
 
 def amount_of(event: Event) -> int | None:

@@ -52,9 +52,13 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RETENTION = Named(
-    "retention", "retention rule", struct(Retention), "How long events are stored, by a name for each rule.", "clicks",
+    "retention",
+    "retention rule",
+    struct(Retention),
+    "How long events are stored, by a name for each rule.",
+    "clicks",
     most=RETENTION_RULES_MAX,
-)  # fmt: skip
+)
 SECTION = RETENTION.declared
 
 

@@ -21,9 +21,13 @@ TREES_MAX = 200
 """Trees of one function: a larger one takes longer to compile and is no faster."""
 
 _SIGNS = {
-    "equals": "==", "not_equals": "!=", "greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<",
+    "equals": "==",
+    "not_equals": "!=",
+    "greater_than": ">",
+    "greater_than_or_equal": ">=",
+    "less_than": "<",
     "less_than_or_equal": "<=",
-}  # fmt: skip
+}
 
 
 def fused(trees: Sequence[tuple[int, Node]]) -> Matching:

@@ -86,9 +86,12 @@ def _consequence(
         context.workspace, POLICY, properties["event_id"], key, parse_time(properties["evaluated_at"])
     )
     return Consequence(
-        action=name, wished=params, status=status_of(effect), effect=effect.id,
+        action=name,
+        wished=params,
+        status=status_of(effect),
+        effect=effect.id,
         outcomes=[event_view(outcome) for outcome in effect.outcomes],
-    )  # fmt: skip
+    )
 
 
 def status_of(

@@ -89,10 +89,18 @@ class Decided:
         trace = self.trace
         missing = self._missing(trace)
         return {
-            "rule": self.rule.id, "version": self.rule.version, "rule_set": self.rule_set, "status": self.status,
-            "output": self.output, "inputs": self.inputs, "trace": trace, "wished": self.wished,
-            "engine": ENGINE, "hash": self.hash, **({"missing": missing} if missing else {}),
-        }  # fmt: skip
+            "rule": self.rule.id,
+            "version": self.rule.version,
+            "rule_set": self.rule_set,
+            "status": self.status,
+            "output": self.output,
+            "inputs": self.inputs,
+            "trace": trace,
+            "wished": self.wished,
+            "engine": ENGINE,
+            "hash": self.hash,
+            **({"missing": missing} if missing else {}),
+        }
 
     def _missing(self, trace: list[dict[str, Any]]) -> dict[str, str]:
         """Why fields had no value, where their views say so. Not hashed: the decision rests on the absence alone, which
@@ -112,9 +120,12 @@ class Decided:
     def properties(self, recorded: Recorded, mode: str, at: int) -> dict[str, Any]:
         """The properties of the decision's event."""
         return {
-            "decision_id": decision_id(recorded, self.rule, mode), "event_id": recorded.id, "mode": mode,
-            "evaluated_at": format_time(at), **self.plain,
-        }  # fmt: skip
+            "decision_id": decision_id(recorded, self.rule, mode),
+            "event_id": recorded.id,
+            "mode": mode,
+            "evaluated_at": format_time(at),
+            **self.plain,
+        }
 
     def wishes(self, recorded: Recorded) -> list[Wish]:
         """The decision as an event, and what its actions want."""

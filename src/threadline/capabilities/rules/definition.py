@@ -209,13 +209,21 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
 
 
 RULES = Named(
-    "rules", "rule", struct(Rule), "Rules by id: what is asked of an event, and what is done.", "risk-score",
+    "rules",
+    "rule",
+    struct(Rule),
+    "Rules by id: what is asked of an event, and what is done.",
+    "risk-score",
     most=RULES_MAX,
-)  # fmt: skip
+)
 SETS = Named(
-    "rule_sets", "rule set", struct(RuleSet), "Sets of rules by name: which are asked of which events.", "checkout",
+    "rule_sets",
+    "rule set",
+    struct(RuleSet),
+    "Sets of rules by name: which are asked of which events.",
+    "checkout",
     most=RULE_SETS_MAX,
-)  # fmt: skip
+)
 RULES_SECTION, SETS_SECTION = RULES.declared, SETS.declared
 
 

@@ -14,8 +14,18 @@ from threadline.capabilities.rules.definition import Rule, rule_of_json
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.suggestion import suggestion
 
-KEYS = ("rule_id", "version", "name", "description", "is_active", "priority", "conditions", "actions", "effective_from",
-        "effective_until")  # fmt: skip
+KEYS = (
+    "rule_id",
+    "version",
+    "name",
+    "description",
+    "is_active",
+    "priority",
+    "conditions",
+    "actions",
+    "effective_from",
+    "effective_until",
+)
 DROPPED = ("_id", "created_at", "created_by", "updated_at", "updated_by")
 """Keys that say nothing of what the rule decides."""
 ROOTS = frozenset(

@@ -48,9 +48,15 @@ class Effectiveness:
     """Finds the reasons for answers about one event, or about a person without one."""
 
     def __init__(
-        self, context: Context[Needs], active: ActiveRules, person: PersonView, recorded: Recorded | None, at: int,
-        *, stored: bool,
-    ) -> None:  # fmt: skip
+        self,
+        context: Context[Needs],
+        active: ActiveRules,
+        person: PersonView,
+        recorded: Recorded | None,
+        at: int,
+        *,
+        stored: bool,
+    ) -> None:
         """``stored``: whether the event is in the log. ``at``: when the rule's own dates have to include it."""
         self._context = context
         self._active = active

@@ -40,21 +40,37 @@ class _Logged(Properties):
 
 
 DECISION = EventType(
-    DECISION_MADE, "A rule was asked because of an event.", _Decision, speaker="threadline",
+    DECISION_MADE,
+    "A rule was asked because of an event.",
+    _Decision,
+    speaker="threadline",
     sentence="Rule {rule} decided: {status}",
     shown=(
-        "field", "journey", "mode", "note", "operator", "rule", "rule_set", "segment", "status", "tag", "template",
+        "field",
+        "journey",
+        "mode",
+        "note",
+        "operator",
+        "rule",
+        "rule_set",
+        "segment",
+        "status",
+        "tag",
+        "template",
         "topic",
     ),
     lasts="a rule that decides once, or so often, would decide again; it is the proof of a decision",
-)  # fmt: skip
+)
 EVENT_TYPES = (
     DECISION,
     EventType(
-        RULE_LOGGED, "A rule had something to note.", _Logged, sentence="Rule {rule} noted: {message}",
+        RULE_LOGGED,
+        "A rule had something to note.",
+        _Logged,
+        sentence="Rule {rule} noted: {message}",
         shown=("by", "rule", "to"),
     ),
     EventType(
-        DECISIONS_ASKED, "An operator asked what the rules say of the person as they were then.", speaker="threadline",
+        DECISIONS_ASKED, "An operator asked what the rules say of the person as they were then.", speaker="threadline"
     ),
-)  # fmt: skip
+)

@@ -15,9 +15,14 @@ ENGINE = 1
 
 
 def decision_hash(
-    content: bytes, inputs: Mapping[str, Any], status: str, output: Any, trace: Sequence[Any], wished: Sequence[Any],
+    content: bytes,
+    inputs: Mapping[str, Any],
+    status: str,
+    output: Any,
+    trace: Sequence[Any],
+    wished: Sequence[Any],
     engine: int = ENGINE,
-) -> str:  # fmt: skip
+) -> str:
     """The hash, hex. ``content`` is `Rule.standard`; the others are plain values as a decision keeps them.
 
     It covers ``{"content", "engine", "inputs", "output", "status", "trace", "wished"}``, and so neither ids nor times:
@@ -58,6 +63,11 @@ def is_shortened(value: Any) -> bool:
 def plain_step(step: Step) -> dict[str, Any]:
     """A step of a trace as a decision keeps it, with every member, so that equal steps have equal forms."""
     return {
-        "step": step.step, "field": step.field, "operator": step.operator, "expected": step.expected,
-        "actual": shortened(step.actual), "matched": step.matched, "note": step.note,
-    }  # fmt: skip
+        "step": step.step,
+        "field": step.field,
+        "operator": step.operator,
+        "expected": step.expected,
+        "actual": shortened(step.actual),
+        "matched": step.matched,
+        "note": step.note,
+    }

@@ -29,9 +29,19 @@ REFUSED = {
 }
 
 _CLOCKED = (
-    "date", "dateString", "dayOfMonth", "dayOfWeek", "dayOfYear", "endOf", "monthOfYear", "monthString", "startOf",
-    "weekOfYear", "weekdayString", "year",
-)  # fmt: skip
+    "date",
+    "dateString",
+    "dayOfMonth",
+    "dayOfWeek",
+    "dayOfYear",
+    "endOf",
+    "monthOfYear",
+    "monthString",
+    "startOf",
+    "weekOfYear",
+    "weekdayString",
+    "year",
+)
 """Functions that take the text ``now`` for the time, and a number of seconds as well."""
 _NOW = re.compile(rf"\b({'|'.join(_CLOCKED)})(\s*\(\s*)(?:'now'|\"now\")")
 _D_NOW = re.compile(r"(?<![\w.#$])d(\s*\()\s*\)")

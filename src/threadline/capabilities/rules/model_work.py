@@ -354,10 +354,14 @@ def _step(node: Mapping[str, Any]) -> _Step:
     for column in _entries(content, "inputs"):
         cells += _column(rows, column.get("id"), ())
     return _Step(
-        str(node.get("name")), cells, fields, expression(over) if type(over) is str and over else None,
-        loops=content.get("executionMode") == "loop", rows=len(rows) if content.get("hitPolicy") == "collect" else 1,
+        str(node.get("name")),
+        cells,
+        fields,
+        expression(over) if type(over) is str and over else None,
+        loops=content.get("executionMode") == "loop",
+        rows=len(rows) if content.get("hitPolicy") == "collect" else 1,
         path=_parts(path),
-    )  # fmt: skip
+    )
 
 
 def _column(rows: list[Mapping[str, Any]], column: Any, names: tuple[str, ...]) -> Iterator[_Cell]:

@@ -104,10 +104,14 @@ def _step(number: int, node: Mapping[str, Any], kind: str) -> Step:
         # The rules that apply, and what they looked at.
         rows = trace if type(trace) is list else [] if trace is None else [trace]
         return Step(
-            step=number, field=name, operator="table", expected=[row.get("rule") for row in rows],
-            actual=[row.get("reference_map") for row in rows], matched=bool(rows),
+            step=number,
+            field=name,
+            operator="table",
+            expected=[row.get("rule") for row in rows],
+            actual=[row.get("reference_map") for row in rows],
+            matched=bool(rows),
             note="" if rows else "no rule applies",
-        )  # fmt: skip
+        )
     return Step(step=number, field=name, operator="node", expected=None, actual=_plain(node["output"]), matched=True)
 
 

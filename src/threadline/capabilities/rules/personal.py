@@ -16,7 +16,10 @@ HEAD_TABLE = StoreTable(repository.HEAD, "nobody", why=_OPERATORS)
 VERSION_TABLE = StoreTable(repository.VERSION, "nobody", why=_OPERATORS)
 LOG_TABLE = StoreTable(repository.LOG, "nobody", why=_OPERATORS)
 DECISIONS_FILE = PersonFile(
-    "decisions", "Automated decisions", "Decisions that rules made about you: which rule, in which version, what it "
+    "decisions",
+    "Automated decisions",
+    "Decisions that rules made about you: which rule, in which version, what it "
     "went by, step by step, and what came of it.",
-    joined(shown_views("decisions"), shown_events(DECISION_MADE, RULE_LOGGED)), ("decisions",),
-)  # fmt: skip
+    joined(shown_views("decisions"), shown_events(DECISION_MADE, RULE_LOGGED)),
+    ("decisions",),
+)

@@ -230,9 +230,15 @@ def _read(context: Context[WithCatalogue], id: str, content: dict[str, Any]) -> 
 
 
 def move(
-    context: Context[Needs], id: str, version: int, to: State, note: str, *, untested: bool = False,
+    context: Context[Needs],
+    id: str,
+    version: int,
+    to: State,
+    note: str,
+    *,
+    untested: bool = False,
     gate: Callable[[Head], None] = lambda head: None,
-) -> Head:  # fmt: skip
+) -> Head:
     """Put a version into another state; what is in it already stays. At most one version is active.
 
     Raises `Conflict` where that cannot be, and for a draft that is to be active unless it may be ``untested``. ``gate``
@@ -327,9 +333,11 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
         transition = Transition(
-            at=context.engine.recorder.clock(), by=context.source, to="removed" if rule_set is None else "written",
+            at=context.engine.recorder.clock(),
+            by=context.source,
+            to="removed" if rule_set is None else "written",
             content={} if rule_set is None else rule_set.content,
-        )  # fmt: skip
+        )
         writes: Sequence[Put | Delete] = (
             Delete(key, expected) if data is None else Put(key, data, expected),
             _LOG.put(context.workspace, SET + name, entries + 1, transition),

@@ -39,10 +39,11 @@ def shadow_wishes(
             continue
         properties = decided.properties(recorded, SHADOW, recorded.recorded_at)
         properties["beside"] = {
-            "version": active.rules[id].version if id in active.rules else 0, "status": status,
-            "same": beside is not None and (beside.status, beside.output, beside.wished)
-            == (decided.status, decided.output, decided.wished),
-        }  # fmt: skip
+            "version": active.rules[id].version if id in active.rules else 0,
+            "status": status,
+            "same": beside is not None
+            and (beside.status, beside.output, beside.wished) == (decided.status, decided.output, decided.wished),
+        }
         key = f"{id}/{decided.rule.version}/{SHADOW}"
         wishes.append(Emit(type=DECISION_MADE, key=key, occurred_at=at, properties=properties))
     return wishes

@@ -13,9 +13,14 @@ HINT = "Try it with `what_if_run` on the history that matters, with `save`, then
 
 
 def refuse_untried(
-    context: Context[WithStore], rule: str, version: int, hash: str, active: int,
-    changed_max: float | None, seen: str = "",
-) -> None:  # fmt: skip
+    context: Context[WithStore],
+    rule: str,
+    version: int,
+    hash: str,
+    active: int,
+    changed_max: float | None,
+    seen: str = "",
+) -> None:
     """Raise `Conflict` unless a saved what-if of exactly this version is within bounds.
 
     It must be of the whole workspace, against the version that is ``active`` now, have errors nowhere, and of its

@@ -63,9 +63,11 @@ def definition(reference: str, *, outermost: bool) -> dict[str, Any]:
     return {
         "type": "object" if outermost else ["object", "boolean"],
         "properties": {
-            **PLAIN, **{name: inner[holds] for name, holds in INNER.items()}, **(OUTERMOST if outermost else {}),
+            **PLAIN,
+            **{name: inner[holds] for name, holds in INNER.items()},
+            **(OUTERMOST if outermost else {}),
             DECLARED_IN_SCHEMA: {"type": "boolean", "description": "Whether agents are not shown the property."},
         },
         "patternProperties": {f"^{OWN}": True},
         "additionalProperties": False,
-    }  # fmt: skip
+    }

@@ -70,9 +70,13 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
 
 
 SEGMENTS = Named(
-    SECTION_NAME, "segment", struct(Segment), "Segments by name: the people of whom `when` is true.", "big_spenders",
+    SECTION_NAME,
+    "segment",
+    struct(Segment),
+    "Segments by name: the people of whom `when` is true.",
+    "big_spenders",
     most=SEGMENTS_MAX,
-)  # fmt: skip
+)
 SECTION = SEGMENTS.declared
 SEGMENT = SEGMENTS.kind
 
@@ -89,9 +93,12 @@ def read_segments(definitions: Definitions) -> tuple[Segment, ...] | None:
 
 
 def _link(
-    segment: Segment, declared: Mapping[str, Segment], linked: dict[str, Segment], above: tuple[str, ...],
+    segment: Segment,
+    declared: Mapping[str, Segment],
+    linked: dict[str, Segment],
+    above: tuple[str, ...],
     definitions: Definitions,
-) -> None:  # fmt: skip
+) -> None:
     """Put a segment among those that are ``linked`` to the ones that they read; what cannot be is a problem."""
     place, above = f"{segment.place}: segment {segment.name!r}", (*above, segment.name)
     if segment.name in linked:

@@ -31,24 +31,33 @@ _SHOWN = ("segment", "version", "why")
 """What of their properties is text and not personal."""
 EVENT_TYPES = (
     EventType(
-        SEGMENT_ENTERED, "The conditions of a segment have become true.", _Membership, speaker="threadline",
+        SEGMENT_ENTERED,
+        "The conditions of a segment have become true.",
+        _Membership,
+        speaker="threadline",
         sentence="Entered the segment {segment}",
         shown=_SHOWN,
         lasts="who is in a segment, and since when, is known from it",
     ),
     EventType(
-        SEGMENT_LEFT, "The conditions by which the person belonged to a segment are true no more.", _Membership,
-        speaker="threadline", sentence="Left the segment {segment}",
+        SEGMENT_LEFT,
+        "The conditions by which the person belonged to a segment are true no more.",
+        _Membership,
+        speaker="threadline",
+        sentence="Left the segment {segment}",
         shown=_SHOWN,
         lasts="who is in a segment, and since when, is known from it",
     ),
     EventType(
-        SEGMENT_RENEWED, "The conditions of a segment were changed, and the person belongs to it as before.",
-        _Membership, speaker="threadline", sentence="Stays in the segment {segment}",
+        SEGMENT_RENEWED,
+        "The conditions of a segment were changed, and the person belongs to it as before.",
+        _Membership,
+        speaker="threadline",
+        sentence="Stays in the segment {segment}",
         shown=_SHOWN,
         lasts="who is in a segment, and since when, is known from it",
     ),
     EventType(
         SEGMENTS_REFRESHED, "Somebody asks to look at segments of the person again.", _Refreshed, speaker="threadline"
     ),
-)  # fmt: skip
+)

@@ -8,7 +8,9 @@ from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_eve
 
 SEGMENT_TABLE = StoreTable(TABLE, "state_rows", shown_in="segments")
 SEGMENTS_FILE = PersonFile(
-    "segments", "Groups that you are counted among", "Groups of similar customers that you belong to, since when, and "
-    "when you entered and left others.",
-    joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED)), ("segments",),
-)  # fmt: skip
+    "segments",
+    "Groups that you are counted among",
+    "Groups of similar customers that you belong to, since when, and when you entered and left others.",
+    joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED)),
+    ("segments",),
+)

@@ -221,9 +221,14 @@ def counts(source: Source, type: str) -> bool:
 
 PACKAGE = "threadline.capabilities.streaks"
 STREAKS = Named(
-    "streaks", "streak", struct(Streak), "Streaks by name; false leaves out one that ships.", "weekly_run",
-    most=STREAKS_MAX, ships=PACKAGE,
-)  # fmt: skip
+    "streaks",
+    "streak",
+    struct(Streak),
+    "Streaks by name; false leaves out one that ships.",
+    "weekly_run",
+    most=STREAKS_MAX,
+    ships=PACKAGE,
+)
 CALENDAR = Single("calendar", struct(Calendar), frozenset({"streaks"}))
 STREAKS_SECTION, CALENDAR_SECTION = STREAKS.declared, CALENDAR.declared
 KIND = STREAKS.kind

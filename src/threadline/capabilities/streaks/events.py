@@ -43,25 +43,37 @@ class _Amnesty(_OfStreak, kw_only=True, rename={"first": "from"}):
 
 EVENT_TYPES = (
     EventType(
-        STREAK_MILESTONE_REACHED, "A streak that is alive has become as long as one of its milestones.", _Milestone,
-        speaker="threadline", sentence="Reached {length} in a row: {streak}",
+        STREAK_MILESTONE_REACHED,
+        "A streak that is alive has become as long as one of its milestones.",
+        _Milestone,
+        speaker="threadline",
+        sentence="Reached {length} in a row: {streak}",
         shown=("day", "streak"),
     ),
     EventType(
-        ZONE_HOPPING_DETECTED, "The person's events named another time zone more than twice within 24 hours.",
-        _Hopping, speaker="threadline", sentence="Changed the time zone {changes} times in a day",
+        ZONE_HOPPING_DETECTED,
+        "The person's events named another time zone more than twice within 24 hours.",
+        _Hopping,
+        speaker="threadline",
+        sentence="Changed the time zone {changes} times in a day",
         shown=("day",),
     ),
     EventType(
-        STREAK_FREEZE_GRANTED, "The person was given freezes, bought or as a present.", _Freeze, is_activity=False,
+        STREAK_FREEZE_GRANTED,
+        "The person was given freezes, bought or as a present.",
+        _Freeze,
+        is_activity=False,
         sentence="Was given {freezes} freezes",
         shown=("streak",),
         lasts="a streak goes on over the days that it saved",
     ),
     EventType(
-        STREAK_AMNESTY_GRANTED, "Nobody shall lose a streak over these local days.", _Amnesty, is_activity=False,
+        STREAK_AMNESTY_GRANTED,
+        "Nobody shall lose a streak over these local days.",
+        _Amnesty,
+        is_activity=False,
         sentence="Streaks are safe from {from} to {to}",
         shown=("from", "streak", "to"),
         lasts="a streak goes on over the days that it saved",
     ),
-)  # fmt: skip
+)

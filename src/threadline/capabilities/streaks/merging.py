@@ -56,10 +56,15 @@ def merge(plan: Plan, left: State, right: State) -> State | None:
             return None
     block = max((state[HEAD][BLOCK] for state in (left, right) if HEAD in state), default=0)
     merges = {
-        FREEZES: _merge_grants, UNDATED: _merge_grants, AMNESTY: _merge_amnesty, MILESTONES: _merge_milestones,
-        HOPS: max, NAMED: _merge_named, BARE: lambda left, right: _merge_bare(len(plan.sources), left, right),
+        FREEZES: _merge_grants,
+        UNDATED: _merge_grants,
+        AMNESTY: _merge_amnesty,
+        MILESTONES: _merge_milestones,
+        HOPS: max,
+        NAMED: _merge_named,
+        BARE: lambda left, right: _merge_bare(len(plan.sources), left, right),
         **{tally.part: _sets_merger(tally.tally) for tally in plan.tallies},
-    }  # fmt: skip
+    }
     merged: State = {}
     for name in left.keys() | right.keys() - {HEAD}:
         if name not in left or name not in right:
@@ -117,8 +122,11 @@ def _merge_groups(left: list[Group], right: list[Group]) -> list[Group]:
         if known is not group:
             sums = (a + b for a, b in zip(known[COUNTS:], group[COUNTS:], strict=True))
             groups[group[FIRST_DAY]] = [
-                group[FIRST_DAY], min(known[FIRST], group[FIRST]), max(known[LAST], group[LAST]), *sums
-            ]  # fmt: skip
+                group[FIRST_DAY],
+                min(known[FIRST], group[FIRST]),
+                max(known[LAST], group[LAST]),
+                *sums,
+            ]
     return [groups[day] for day in sorted(groups)]
 
 

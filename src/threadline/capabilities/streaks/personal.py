@@ -11,12 +11,12 @@ from threadline.capabilities.streaks.events import (
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 
 STREAKS_FILE = PersonFile(
-    "streaks", "Your streaks", "On how many days in a row you were active, now and before.",
+    "streaks",
+    "Your streaks",
+    "On how many days in a row you were active, now and before.",
     joined(
         shown_views("streaks"),
-        shown_events(
-            STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED, STREAK_FREEZE_GRANTED, STREAK_AMNESTY_GRANTED
-        ),
+        shown_events(STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED, STREAK_FREEZE_GRANTED, STREAK_AMNESTY_GRANTED),
     ),
     ("streaks",),
-)  # fmt: skip
+)

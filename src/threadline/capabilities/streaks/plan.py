@@ -46,11 +46,13 @@ class Plan:
         graced = [tally for tally in streaks.tallies if tally.grace]
         self.tallies = tuple(
             TallyColumns(
-                f"t{index}", tally, self.sources.index(tally.source),
+                f"t{index}",
+                tally,
+                self.sources.index(tally.source),
                 len(self.sources) + graced.index(tally) if tally.grace else -1,
             )
             for index, tally in enumerate(streaks.tallies)
-        )  # fmt: skip
+        )
         self.others = tuple(
             columns for columns in self.tallies if columns.tally.sets > 1 or columns.tally.unit != "day"
         )

@@ -101,9 +101,8 @@ def _is_url(url: str) -> bool:
 
 
 DESTINATIONS = Named(
-    "destinations", "destination", struct(Destination), "Where webhooks go, by name.", "crm",
-    most=DESTINATIONS_MAX,
-)  # fmt: skip
+    "destinations", "destination", struct(Destination), "Where webhooks go, by name.", "crm", most=DESTINATIONS_MAX
+)
 SECTION = DESTINATIONS.declared
 DESTINATION = NameKind(DESTINATIONS.what, lambda definitions: definitions.names_in(DESTINATIONS.section))
 """Any is right where none is declared."""

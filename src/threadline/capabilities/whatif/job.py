@@ -26,9 +26,13 @@ PROGRESS = "what_if_progress"
 """Table: how far each what-if of a workspace has come, by the id of its job, and its result so far."""
 
 STATES: dict[JobState, State] = {
-    "scheduled": "running", "running": "running", "paused": "cancelled", "done": "done", "failed": "failed",
+    "scheduled": "running",
+    "running": "running",
+    "paused": "cancelled",
+    "done": "done",
+    "failed": "failed",
     "cancelled": "cancelled",
-}  # fmt: skip
+}
 
 
 @prepared
@@ -57,9 +61,13 @@ class _Asking:
 def first_writes(context: Context[Needs], id: str, simulation: Simulation, *, save: bool, note: str) -> Sequence[Put]:
     """The writes that the job of a what-if begins with."""
     begun = Progress(
-        asked=simulation.asked, save=save, note=note, checkpoint=simulation.checkpoint(None, 0, 0), finished=False,
+        asked=simulation.asked,
+        save=save,
+        note=note,
+        checkpoint=simulation.checkpoint(None, 0, 0),
+        finished=False,
         view=view(simulation, "running", 0, 0, events_in_all=context.engine.store.stats().get("log_entries")),
-    )  # fmt: skip
+    )
     return [_put(context.workspace, id, begun)]
 
 

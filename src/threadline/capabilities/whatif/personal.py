@@ -64,15 +64,20 @@ def _lines(subject: Subject) -> Iterator[dict[str, Any]]:
 
 def _table(name: str) -> StoreTable:
     return StoreTable(
-        name, "items", shown_in="what_ifs", without=_without,
+        name,
+        "items",
+        shown_in="what_ifs",
+        without=_without,
         keys=lambda subject: (item.key for item, _ in _naming(subject, name)),
-    )  # fmt: skip
+    )
 
 
 SAVED_TABLE = _table(SAVED)
 PROGRESS_TABLE = _table(PROGRESS)
 NEWEST_TABLE = StoreTable(NEWEST, "nobody", why="which result of a rule is the newest")
 WHAT_IFS_FILE = PersonFile(
-    "what_ifs", "Trials of rules", "Rules that were tried on what happened in the past, with you among the examples.",
+    "what_ifs",
+    "Trials of rules",
+    "Rules that were tried on what happened in the past, with you among the examples.",
     _lines,
-)  # fmt: skip
+)

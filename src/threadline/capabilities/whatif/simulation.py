@@ -196,9 +196,14 @@ class Simulation:
         """Where it stands after a page."""
         position = None if after is None else (after.table, after.partition, after.sort)
         return Checkpoint(
-            fingerprint=self.fingerprint, start=self.start, stop=self.stop, after=position, people=people,
-            events=events, counts=self.tally.counts,
-        )  # fmt: skip
+            fingerprint=self.fingerprint,
+            start=self.start,
+            stop=self.stop,
+            after=position,
+            people=people,
+            events=events,
+            counts=self.tally.counts,
+        )
 
 
 class Needs(candidate.Needs, WithJobs, WithReader, WithSimulations, Protocol):
@@ -243,10 +248,16 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
     if asked.people:
         people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in asked.people})
     pages = context.engine.simulations.replay(
-        context.workspace, specs[0], specs[1], start, stop, tally, people=people,
+        context.workspace,
+        specs[0],
+        specs[1],
+        start,
+        stop,
+        tally,
+        people=people,
         endings=(candidate.ending(old), candidate.ending(new)) if ends else None,
         recorded_decision=recorded_decision if recorded else None,
-    )  # fmt: skip
+    )
     return Simulation(asked, old, new, start, stop, fingerprint, tally, pages)
 
 

@@ -150,16 +150,32 @@ class WhatIfView(msgspec.Struct, kw_only=True):
 
 
 def view(
-    simulation: Simulation, state: State, people: int, events: int, *, saved: bool = False, problem: str = "",
+    simulation: Simulation,
+    state: State,
+    people: int,
+    events: int,
+    *,
+    saved: bool = False,
+    problem: str = "",
     events_in_all: int | None = None,
-) -> WhatIfView:  # fmt: skip
+) -> WhatIfView:
     """The view: the question, and what has been counted so far."""
     shown = WhatIfView(
-        id=simulation.id, state=state, saved=saved, problem=problem, old=simulation.old.title, new=simulation.new.title,
-        start=instant(simulation.start), stop=instant(simulation.stop), asked=_asked(simulation), people=people,
-        events=events, events_in_all=events_in_all, diff=differences(simulation.old, simulation.new),
+        id=simulation.id,
+        state=state,
+        saved=saved,
+        problem=problem,
+        old=simulation.old.title,
+        new=simulation.new.title,
+        start=instant(simulation.start),
+        stop=instant(simulation.stop),
+        asked=_asked(simulation),
+        people=people,
+        events=events,
+        events_in_all=events_in_all,
+        diff=differences(simulation.old, simulation.new),
         changes=rule_changes(simulation.old, simulation.new),
-    )  # fmt: skip
+    )
     counts = simulation.tally.counts
     for name in ("people_changed", "decisions", "same", "changed", "errors", "failed", "cut"):
         setattr(shown, name, getattr(counts, name))
@@ -196,10 +212,15 @@ def totals(rule: str, counts: Counts, asked: AskedRules) -> RuleTotals:
     count = counts.rules.get(rule) or RuleCount()
     asked_of = max(asked.number(counts, rule), sum(count.old.values()), sum(count.new.values()))
     return RuleTotals(
-        rule=rule, asked=asked_of, changed=count.changed, changed_share=round(count.changed / max(asked_of, 1), 6),
-        people=count.people, errors=count.errors, old=dict(sorted(count.old.items())),
+        rule=rule,
+        asked=asked_of,
+        changed=count.changed,
+        changed_share=round(count.changed / max(asked_of, 1), 6),
+        people=count.people,
+        errors=count.errors,
+        old=dict(sorted(count.old.items())),
         new=dict(sorted(count.new.items())),
-    )  # fmt: skip
+    )
 
 
 def about(simulation: Simulation) -> About | None:
@@ -211,7 +232,12 @@ def about(simulation: Simulation) -> About | None:
     counts = simulation.tally.counts
     total = totals(asked.rule, counts, simulation.tally.asked)
     return About(
-        rule=rule.id, version=rule.version, hash=rule.hash, against=0 if before is None else before.version,
-        whole=not asked.people and not asked.types, asked=total.asked, changed=total.changed,
+        rule=rule.id,
+        version=rule.version,
+        hash=rule.hash,
+        against=0 if before is None else before.version,
+        whole=not asked.people and not asked.types,
+        asked=total.asked,
+        changed=total.changed,
         errors=total.errors + counts.failed,
-    )  # fmt: skip
+    )
