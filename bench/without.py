@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from threadline.capabilities.conditions import Conditions, Subject
-from threadline.capabilities.conditions.tree import Node
-from threadline.capabilities.rules import active_rules
+from threadline.capabilities.decide.rules import active_rules
+from threadline.capabilities.foundation.conditions import Conditions, Subject
+from threadline.capabilities.foundation.conditions.tree import Node
 from threadline.engine import gc_deferred, reader_priority
 from threadline.engine.folding import catalogue, late_arrival, person_packing
 from threadline.engine.reading import lookup

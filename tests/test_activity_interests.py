@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from tests import activity
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.interests.declared import declare
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.interests.declared import declare
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue

@@ -11,7 +11,7 @@ from bench.row import Goal, Row
 from bench.stage import Stage, live_world
 from tests.servers.dynamodb import ministack
 from threadline.app import catalogue
-from threadline.capabilities.features import load_definitions
+from threadline.capabilities.profile.features import load_definitions
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages

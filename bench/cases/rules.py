@@ -11,8 +11,8 @@ from typing import Any
 from bench.contest import in_child
 from bench.row import Goal, Row, quantile
 from bench.stage import Stage
-from threadline.capabilities.rules import ActiveRules, Decided, decide
-from threadline.capabilities.rules.definition import rule_of_json, set_of_json
+from threadline.capabilities.decide.rules import ActiveRules, Decided, decide
+from threadline.capabilities.decide.rules.definition import rule_of_json, set_of_json
 from threadline.kernel.event import Event, Identifier, Recorded
 
 RULES = 100

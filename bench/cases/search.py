@@ -15,8 +15,8 @@ from bench.row import Goal, Row, quantile
 from bench.side import file_bytes
 from bench.stage import Stage
 from threadline.app import catalogue
-from threadline.capabilities.search.documents import document_of
-from threadline.capabilities.search.operations.find import FIND, FindParams
+from threadline.capabilities.ask.search.documents import document_of
+from threadline.capabilities.ask.search.operations.find import FIND, FindParams
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since

@@ -11,7 +11,7 @@ from bench.contest import in_child
 from bench.row import Goal, Row
 from bench.stage import Stage
 from threadline.app import open_engine
-from threadline.capabilities.whatif.simulation import Asked, prepare
+from threadline.capabilities.decide.whatif.simulation import Asked, prepare
 from threadline.engine.context import Context
 
 IN_FORCE = """

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from threadline.app import open_dispatcher, open_engine
-from threadline.capabilities.feedback.events import ABOUT
+from threadline.capabilities.reach.feedback.events import ABOUT
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, MINUTE, SECOND, parse_time
 from threadline.settings import Settings

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.confined_process import ConfinedProcess
 from threadline.engine.credentials import fixed_credentials
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
@@ -291,7 +291,7 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     embedded = _is_embedded(settings)
     if not settings.opensearch and not settings.search_index and not embedded and settings.store != MEMORY:
         return NoIndex()
-    from threadline.capabilities.search.documents import document_of
+    from threadline.capabilities.ask.search.documents import document_of
 
     if settings.opensearch:
         from threadline.exports.search.opensearch_index import Cluster, OpenSearchIndex

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.features.definition import AGGREGATES
+from threadline.capabilities.profile.features.definition import AGGREGATES
 
 FILE = "threadline.yaml"
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.preparing import one_by_one
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.job_worker import JobWorker
@@ -143,7 +143,7 @@ class Stage:
 
     def suppressed(self, address: str = "ada@example.com") -> str:
         """Why mail to an address is refused."""
-        from threadline.capabilities.consent.rows import suppression_of
+        from threadline.capabilities.reach.consent.rows import suppression_of
 
         found = suppression_of(self.engine.store, "default", address)
         return "" if found is None else found.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.journeys.events import RUN_EVENTS
+from threadline.capabilities.reach.journeys.events import RUN_EVENTS
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.scheduled import OUTBOX, due_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine

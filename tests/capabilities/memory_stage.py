@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tests.capabilities.asked import STARTS_AT
-from threadline.capabilities.memory import read_derivations
-from threadline.capabilities.memory.projection import fact_derivations, projection
+from threadline.capabilities.profile.memory import read_derivations
+from threadline.capabilities.profile.memory.projection import fact_derivations, projection
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.projection import Projection
 

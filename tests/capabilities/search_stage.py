@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.search.documents import document_of
+from threadline.capabilities.ask.search.documents import document_of
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.exports.search.embedded import EmbeddedIndex

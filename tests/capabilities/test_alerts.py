@@ -195,7 +195,7 @@ def test_a_link_is_a_page(asked: Asked, link: str) -> None:
 
 
 def test_the_limit_counts_what_is_in_force_or_ahead(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadline.capabilities.alerts.repository.ALERTS_MAX", 3)
+    monkeypatch.setattr("threadline.capabilities.reach.alerts.repository.ALERTS_MAX", 3)
     assert limits.ALERTS_MAX > 3
     write(asked, "a", stop=format_time(STARTS_AT + HOUR))
     write(asked, "b", start=format_time(STARTS_AT + HOUR))
@@ -239,7 +239,7 @@ def test_an_audience_that_can_no_longer_be_read_hides_no_other_alert(
     def refuse(value: Any, place: str) -> Any:
         raise InvalidDefinition(f"{place}: no longer")
 
-    monkeypatch.setattr("threadline.capabilities.alerts.definition.read_json", refuse)
+    monkeypatch.setattr("threadline.capabilities.reach.alerts.definition.read_json", refuse)
     write(asked, "third")  # what is cached is made again
     assert shown(asked) == ["third", "plain"]
     assert [line["problem"] for line in asked.ask("alerts_list")["alerts"]] == ["", "when: no longer", ""]

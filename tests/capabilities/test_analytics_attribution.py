@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.operations.attribution import (
+from threadline.capabilities.ask.analytics.operations.attribution import (
     ATTRIBUTION,
     MODELS,
     Attribution,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import threadline
-from threadline.capabilities.analytics.drift import drift_of
-from threadline.capabilities.analytics.operations.distribution import distribution_picture
+from threadline.capabilities.ask.analytics.drift import drift_of
+from threadline.capabilities.ask.analytics.operations.distribution import distribution_picture
 from threadline.kernel.errors import NotFound
 from threadline.kernel.time import DAY, format_time, parse_time
 

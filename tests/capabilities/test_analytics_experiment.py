@@ -14,10 +14,10 @@ import pytest
 import threadline
 from tests.capabilities.journeys_stage import Stage
 from threadline.app import open_engine
-from threadline.capabilities.analytics.operations.experiment import experiment_picture
-from threadline.capabilities.analytics.sequential import Sample, difference, ratio_p
-from threadline.capabilities.journeys.declared import read_journeys
-from threadline.capabilities.journeys.steps import steps_of
+from threadline.capabilities.ask.analytics.operations.experiment import experiment_picture
+from threadline.capabilities.ask.analytics.sequential import Sample, difference, ratio_p
+from threadline.capabilities.reach.journeys.declared import read_journeys
+from threadline.capabilities.reach.journeys.steps import steps_of
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, format_time, parse_time
 from threadline.settings import Settings

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.lifetime import (
+from threadline.capabilities.ask.analytics.lifetime import (
     Purchases,
     average_value,
     fit_purchases,
     fit_spending,
     forecast,
 )
-from threadline.capabilities.analytics.operations.lifetime import LIFETIME, LifetimeParams, lifetime_picture
+from threadline.capabilities.ask.analytics.operations.lifetime import LIFETIME, LifetimeParams, lifetime_picture
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.operations.retention import RETENTION, Retention, RetentionParams
+from threadline.capabilities.ask.analytics.operations.retention import RETENTION, Retention, RetentionParams
 from threadline.engine.context import Context
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, SECOND, parse_time

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.operations.rfm import RFM, Rfm, RfmParams
+from threadline.capabilities.ask.analytics.operations.rfm import RFM, Rfm, RfmParams
 from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier

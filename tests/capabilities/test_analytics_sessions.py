@@ -11,8 +11,8 @@ from statistics import quantiles
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.operations.paths import PATHS, Paths, PathsParams
-from threadline.capabilities.analytics.operations.sessions import SESSIONS, Sessions, SessionsParams
+from threadline.capabilities.ask.analytics.operations.paths import PATHS, Paths, PathsParams
+from threadline.capabilities.ask.analytics.operations.sessions import SESSIONS, Sessions, SessionsParams
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue

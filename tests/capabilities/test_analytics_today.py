@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.operations.today import TODAY
+from threadline.capabilities.ask.analytics.operations.today import TODAY
 from threadline.engine.context import Context
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import NoParams

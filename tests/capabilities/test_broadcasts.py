@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from tests.mortal import Fate, Killed
-from threadline.capabilities.broadcasts.definition import Arm, Broadcast
-from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
-from threadline.capabilities.broadcasts.policy import PAUSED
-from threadline.capabilities.broadcasts.repository import RECIPIENT
-from threadline.capabilities.broadcasts.sending import KIND
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
+from threadline.capabilities.reach.broadcasts.definition import Arm, Broadcast
+from threadline.capabilities.reach.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
+from threadline.capabilities.reach.broadcasts.policy import PAUSED
+from threadline.capabilities.reach.broadcasts.repository import RECIPIENT
+from threadline.capabilities.reach.broadcasts.sending import KIND
 from threadline.engine.context import Context
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import threadline
-from threadline.capabilities.analytics.operations.experiment import EXPERIMENT, ExperimentParams
-from threadline.capabilities.broadcasts.definition import Arm, Broadcast
-from threadline.capabilities.broadcasts.events import HOLDOUT
+from threadline.capabilities.ask.analytics.operations.experiment import EXPERIMENT, ExperimentParams
+from threadline.capabilities.reach.broadcasts.definition import Arm, Broadcast
+from threadline.capabilities.reach.broadcasts.events import HOLDOUT
 from threadline.engine.context import Context
 from threadline.engine.delivery.job_worker import JobWorker
 from threadline.engine.delivery.leases import Leases

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import traits, trees
-from threadline.capabilities.conditions import Subject
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.features import projection
-from threadline.capabilities.features.definition import read_features
-from threadline.capabilities.memory.definition import derivations_of
-from threadline.capabilities.memory.projection import fact_derivations, facts_of
-from threadline.capabilities.rules.deciding import decide
-from threadline.capabilities.rules.declared import read_rules
-from threadline.capabilities.segments.definition import read_segments
-from threadline.capabilities.streaks.definition import read_streaks
+from threadline.capabilities.decide.rules.deciding import decide
+from threadline.capabilities.decide.rules.declared import read_rules
+from threadline.capabilities.foundation.conditions import Subject
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.features import projection
+from threadline.capabilities.profile.features.definition import read_features
+from threadline.capabilities.profile.memory.definition import derivations_of
+from threadline.capabilities.profile.memory.projection import fact_derivations, facts_of
+from threadline.capabilities.profile.segments.definition import read_segments
+from threadline.capabilities.profile.streaks.definition import read_streaks
 from threadline.kernel.event import Event, Recorded
 from threadline.testing.audits.segments import satisfied
 

@@ -12,13 +12,13 @@ import jsonschema_rs
 import yaml
 
 from tests.each import each_of
-from threadline.capabilities.conditions import Conditions, Subject, read_json
-from threadline.capabilities.conditions.forms import DEFS, WHERE, WHERE_FORM
-from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
-from threadline.capabilities.definitions import Document, Plain
-from threadline.capabilities.rules.active_rules import ActiveRules
-from threadline.capabilities.rules.deciding import decide
-from threadline.capabilities.rules.definition import rule_of_json, set_of_json
+from threadline.capabilities.decide.rules.active_rules import ActiveRules
+from threadline.capabilities.decide.rules.deciding import decide
+from threadline.capabilities.decide.rules.definition import rule_of_json, set_of_json
+from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
+from threadline.capabilities.foundation.conditions.forms import DEFS, WHERE, WHERE_FORM
+from threadline.capabilities.foundation.conditions.operators import ALIASES, OPERATORS
+from threadline.capabilities.foundation.definitions import Document, Plain
 from threadline.kernel.event import Event, Recorded
 
 PAGE = (Path(__file__).parents[2] / "docs" / "conditions.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import traits, trees
-from threadline.capabilities.analytics.conditions_sql import condition_sql, conditions_of
+from threadline.capabilities.ask.analytics.conditions_sql import condition_sql, conditions_of
 from threadline.testing.audits.segments import satisfied
 
 UNEVEN = str(2**53 + 1)

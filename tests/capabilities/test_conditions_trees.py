@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import NAMES, traits, trees, values
-from threadline.capabilities.conditions import Conditions, Subject, Trace, plain, read_json
-from threadline.capabilities.conditions.forms import CONDITION, DEFS, WHEN_FORM
-from threadline.capabilities.definitions import Document, Noted, Plain
+from threadline.capabilities.foundation.conditions import Conditions, Subject, Trace, plain, read_json
+from threadline.capabilities.foundation.conditions.forms import CONDITION, DEFS, WHEN_FORM
+from threadline.capabilities.foundation.definitions import Document, Noted, Plain
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import CONDITION_DEPTH_MAX, CONDITION_VALUES_MAX, CONDITIONS_MAX

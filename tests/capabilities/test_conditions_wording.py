@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from tests.capabilities import conditions_drawn as drawn
-from threadline.capabilities.conditions import read_json
-from threadline.capabilities.conditions.operators import FIELD_TYPES, OPERATORS
-from threadline.capabilities.conditions.wording import TEXT_MAX, condition_text, denied_text, wording
+from threadline.capabilities.foundation.conditions import read_json
+from threadline.capabilities.foundation.conditions.operators import FIELD_TYPES, OPERATORS
+from threadline.capabilities.foundation.conditions.wording import TEXT_MAX, condition_text, denied_text, wording
 
 TEXTS: list[tuple[dict[str, Any], str]] = [
     ({"field": "traits.plan", "equals": "club"}, "plan is club"),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.capabilities.consent.refusal import Mailing, refusals
-from threadline.capabilities.events.requests import derived_key
+from threadline.capabilities.foundation.events.requests import derived_key
+from threadline.capabilities.reach.consent.refusal import Mailing, refusals
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 from threadline.stores.memory import MemoryStore

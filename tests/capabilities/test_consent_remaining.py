@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.consent.refusal import Mailing, refusals
+from threadline.capabilities.reach.consent.refusal import Mailing, refusals
 from threadline.engine.maintenance.dump import dump
 from threadline.kernel.errors import NotFound
 from threadline.kernel.store import scan_pages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, redefined, work
 from tests.mortal import Fate, Killed
-from threadline.capabilities.jobs import refreshing
+from threadline.capabilities.foundation.jobs import refreshing
 from threadline.engine.maintenance.applying import APPLIED
 from threadline.kernel.job_kind import JOB_FAILURES_MAX
 from threadline.kernel.store import Item, Key

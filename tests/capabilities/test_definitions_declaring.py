@@ -18,19 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadline.app import catalogue
-from threadline.capabilities.definitions import Definitions, declaring, schema
-from threadline.capabilities.definitions.declaring import Named, Single
-from threadline.capabilities.feature_updates.definition import SECTION as FEATURE_UPDATES
-from threadline.capabilities.features.definition import CAMPAIGNS, CURRENCIES, FEATURES
-from threadline.capabilities.interests.definition import INTERESTS, read_interests
-from threadline.capabilities.leaderboards.definition import LEADERBOARDS
-from threadline.capabilities.memory.definition import MEMORY, PERMANENT
-from threadline.capabilities.points.definition import POINTS
-from threadline.capabilities.rules.definition import RULES, SETS
-from threadline.capabilities.rules.model_reading import MODEL
-from threadline.capabilities.segments.definition import SEGMENTS
-from threadline.capabilities.streaks.definition import CALENDAR, STREAKS
-from threadline.capabilities.webhooks.definition import DESTINATIONS
+from threadline.capabilities.decide.rules.definition import RULES, SETS
+from threadline.capabilities.decide.rules.model_reading import MODEL
+from threadline.capabilities.foundation.definitions import Definitions, declaring, schema
+from threadline.capabilities.foundation.definitions.declaring import Named, Single
+from threadline.capabilities.foundation.webhooks.definition import DESTINATIONS
+from threadline.capabilities.profile.feature_updates.definition import SECTION as FEATURE_UPDATES
+from threadline.capabilities.profile.features.definition import CAMPAIGNS, CURRENCIES, FEATURES
+from threadline.capabilities.profile.interests.definition import INTERESTS, read_interests
+from threadline.capabilities.profile.leaderboards.definition import LEADERBOARDS
+from threadline.capabilities.profile.memory.definition import MEMORY, PERMANENT
+from threadline.capabilities.profile.points.definition import POINTS
+from threadline.capabilities.profile.segments.definition import SEGMENTS
+from threadline.capabilities.profile.streaks.definition import CALENDAR, STREAKS
 from threadline.kernel.errors import InvalidDefinition
 
 SECTIONS: dict[str, Named[Any] | Single[Any]] = {

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from threadline.app import catalogue
-from threadline.capabilities.definitions import schema
+from threadline.capabilities.foundation.definitions import schema
 from threadline.kernel.errors import InvalidDefinition
 
 DOCS = Path(__file__).parents[2] / "docs"

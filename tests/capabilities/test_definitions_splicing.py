@@ -6,8 +6,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from threadline.capabilities.definitions.splicing import spliced
-from threadline.capabilities.definitions.writing import yaml_of
+from threadline.capabilities.foundation.definitions.splicing import spliced
+from threadline.capabilities.foundation.definitions.writing import yaml_of
 
 FILE = """\
 # The shop.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.console.stage import opened, signed_in
 from threadline.app import open_engine
-from threadline.capabilities.doctor.operations import DOCTOR, DoctorResult
+from threadline.capabilities.operate.doctor.operations import DOCTOR, DoctorResult
 from threadline.engine.context import Context
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Event, Identifier

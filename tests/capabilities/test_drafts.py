@@ -15,7 +15,7 @@ from tests.capabilities.asked import Asked
 from tests.capabilities.test_definitions_mistakes import MISTAKES
 from tests.console.stage import HOSTILE
 from threadline.app import catalogue
-from threadline.capabilities.events.sample import Sample
+from threadline.capabilities.foundation.events.sample import Sample
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.time import SECOND

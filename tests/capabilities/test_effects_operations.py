@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.laws.test_claims import SENT, World
-from threadline.capabilities.effects.operations import PARKED, QUEUES, REDRIVE, RESOLVE, UNKNOWN
+from threadline.capabilities.operate.effects.operations import PARKED, QUEUES, REDRIVE, RESOLVE, UNKNOWN
 from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.operation import Operation

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.mortal import Fate, Killed
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.export import job as export_job
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.ask.export import job as export_job
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import bought
-from threadline.capabilities.feature_updates import job
-from threadline.capabilities.feature_updates.events import FEATURES_CHANGED
-from threadline.capabilities.feature_updates.job import next_time
-from threadline.capabilities.feature_updates.projection import feature_updates_projection
+from threadline.capabilities.profile.feature_updates import job
+from threadline.capabilities.profile.feature_updates.events import FEATURES_CHANGED
+from threadline.capabilities.profile.feature_updates.job import next_time
+from threadline.capabilities.profile.feature_updates.projection import feature_updates_projection
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.capabilities.features import campaigns, campaigns_projection, ignored_policy
-from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
+from threadline.capabilities.profile.features import campaigns, campaigns_projection, ignored_policy
+from threadline.capabilities.profile.features.campaigns import CAMPAIGNS_MAX
 from threadline.engine.recording.emission import stays
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Timer

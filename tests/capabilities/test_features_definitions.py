@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from tests.capabilities.features_mistakes import FILE, MISTAKES
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.features import load_definitions, projection, read_definitions
-from threadline.capabilities.features.definition import read_features
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.features import load_definitions, projection, read_definitions
+from threadline.capabilities.profile.features.definition import read_features
 from threadline.kernel.errors import InvalidDefinition
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.capabilities.features_mistakes import FILE
-from threadline.capabilities.conditions import where
-from threadline.capabilities.features import projection, read_definitions
+from threadline.capabilities.foundation.conditions import where
+from threadline.capabilities.profile.features import projection, read_definitions
 
 ONE = "features:\n  visits: {aggregate: count, events: [page, screen], where: {a: 1, b: [x, y]}, window: 30d}"
 

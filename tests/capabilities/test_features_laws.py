@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.features_recount import NUMBERS, recount, unread_recount
-from threadline.capabilities.features import projection, read_definitions
+from threadline.capabilities.profile.features import projection, read_definitions
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, MINUTE, YEAR, parse_duration, parse_time
 from threadline.testing.projection_laws import merging_two_states_equals_folding_the_union

@@ -8,8 +8,8 @@ import pytest
 
 from tests.capabilities.feedback_stage import BROWSER, Stage
 from tests.capabilities.test_feedback_links import follow
-from threadline.capabilities.feedback.links import click_url, pixel_url
-from threadline.capabilities.feedback.own_campaigns import own_mail_policy
+from threadline.capabilities.reach.feedback.links import click_url, pixel_url
+from threadline.capabilities.reach.feedback.own_campaigns import own_mail_policy
 from threadline.kernel.policy import Policy
 
 NAMES = ("campaigns_received_30d", "campaign_open_rate", "campaign_click_rate", "campaign_ignored")

@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from tests.capabilities.features_mistakes import FILE, MISTAKES
-from threadline.capabilities.definitions import schema
-from threadline.capabilities.features import SECTIONS, read_definitions
-from threadline.capabilities.features.definition import AGGREGATES
+from threadline.capabilities.foundation.definitions import schema
+from threadline.capabilities.profile.features import SECTIONS, read_definitions
+from threadline.capabilities.profile.features.definition import AGGREGATES
 
 VALIDATOR = jsonschema_rs.Draft202012Validator(schema(SECTIONS))
 SHIPPED: Any = yaml.safe_load(
-    resources.files("threadline.capabilities.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
+    resources.files("threadline.capabilities.profile.features").joinpath("shipped.yaml").read_text(encoding="utf-8")
 )
 
 

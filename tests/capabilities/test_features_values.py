@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.capabilities.features import projection, read_definitions
-from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CELLS, CURRENCIES_MAX, tally_layout
-from threadline.capabilities.features.values import read_key
+from threadline.capabilities.profile.features import projection, read_definitions
+from threadline.capabilities.profile.features.cells import BUCKET_KEYS_MAX, CELLS, CURRENCIES_MAX, tally_layout
+from threadline.capabilities.profile.features.values import read_key
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed, to_fixed
 from threadline.kernel.limits import DISTINCT_VALUES_MAX

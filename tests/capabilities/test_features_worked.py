@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from threadline.capabilities.features import projection, read_definitions
-from threadline.capabilities.features.definition import AGGREGATES
+from threadline.capabilities.profile.features import projection, read_definitions
+from threadline.capabilities.profile.features.definition import AGGREGATES
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, SECOND, parse_time
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import Stage
-from threadline.capabilities.feedback.counting import count
-from threadline.capabilities.feedback.events import SOURCE
-from threadline.capabilities.feedback.rows import TABLE, MailRow, event_rows
+from threadline.capabilities.reach.feedback.counting import count
+from threadline.capabilities.reach.feedback.events import SOURCE
+from threadline.capabilities.reach.feedback.rows import TABLE, MailRow, event_rows
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier, Recorded

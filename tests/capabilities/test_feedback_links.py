@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import BROWSER, Stage
 from tests.each import each_of
-from threadline.capabilities.feedback.links import click_url, message_in, pixel_url, track
-from threadline.capabilities.feedback.machines import Click, machine, machine_agent, scanned
-from threadline.capabilities.feedback.repetitions import COUNTING
-from threadline.capabilities.feedback.routes import location
-from threadline.capabilities.feedback.tracking import tracked_html, tracked_text
-from threadline.capabilities.mail.address import tagged
+from threadline.capabilities.reach.feedback.links import click_url, message_in, pixel_url, track
+from threadline.capabilities.reach.feedback.machines import Click, machine, machine_agent, scanned
+from threadline.capabilities.reach.feedback.repetitions import COUNTING
+from threadline.capabilities.reach.feedback.routes import location
+from threadline.capabilities.reach.feedback.tracking import tracked_html, tracked_text
+from threadline.capabilities.reach.mail.address import tagged
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import SECOND, format_time
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.capabilities.test_interests_laws import action, declared, folded
-from threadline.capabilities.interests import Interests, Topic, interests_projection
-from threadline.capabilities.interests.ranking import rank
+from threadline.capabilities.profile.interests import Interests, Topic, interests_projection
+from threadline.capabilities.profile.interests.ranking import rank
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.time import DAY, HOUR

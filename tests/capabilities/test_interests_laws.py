@@ -12,12 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.interests import Interests, Topic, interests_projection, read_interests
-from threadline.capabilities.interests.attribution import ATTRIBUTION
-from threadline.capabilities.interests.ranking import rank
-from threadline.capabilities.interests.scoring import decay_weight
-from threadline.capabilities.interests.state import BLOCK_DAYS, BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.interests import Interests, Topic, interests_projection, read_interests
+from threadline.capabilities.profile.interests.attribution import ATTRIBUTION
+from threadline.capabilities.profile.interests.ranking import rank
+from threadline.capabilities.profile.interests.scoring import decay_weight
+from threadline.capabilities.profile.interests.state import (
+    BLOCK_DAYS,
+    BLOCKS_MAX,
+    CUTOFF,
+    SLOTS_MAX,
+    TOPICS,
+    TOPICS_MAX,
+)
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.time import DAY, HOUR, MINUTE

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.capabilities.test_interests_laws import action, declared, folded
-from threadline.capabilities.interests.ranking import Ranked, rank
-from threadline.capabilities.interests.scoring import period_weight
+from threadline.capabilities.profile.interests.ranking import Ranked, rank
+from threadline.capabilities.profile.interests.scoring import period_weight
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import DAY, HOUR, parse_time
 

@@ -6,10 +6,10 @@ from textwrap import indent
 
 import pytest
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.journeys.declared import read_journeys
-from threadline.capabilities.journeys.labels import step_labels
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
+from threadline.capabilities.reach.journeys.declared import read_journeys
+from threadline.capabilities.reach.journeys.labels import step_labels
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidDefinition
 

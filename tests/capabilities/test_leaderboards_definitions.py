@@ -11,8 +11,8 @@ import pytest
 from tests.capabilities.asked import job
 from tests.capabilities.leaderboards_stage import BOARDS, STREAKS, board, staged, standing
 from tests.capabilities.points_stage import STARTS_AT, Stage
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.ranking import TABLE, Board, Place, board_of, place_of, row_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.capabilities.asked import job
 from tests.capabilities.points_stage import Stage, catalogue
-from threadline.capabilities.leaderboards.projection import NAME
+from threadline.capabilities.profile.leaderboards.projection import NAME
 from threadline.engine.maintenance import indexes as indexing
 from threadline.engine.maintenance import marks
 from threadline.kernel.errors import Conflict

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from tests.capabilities.points_stage import Stage
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.leaderboards import read_boards
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.leaderboards import read_boards
 from threadline.kernel.time import parse_time
 
 PAGE = (Path(__file__).parents[2] / "docs" / "leaderboards.md").read_text(encoding="utf-8")

@@ -17,10 +17,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.mail_stage import SHOP, MailStage, parsed
-from threadline.capabilities.mail.address import Address, address_of
-from threadline.capabilities.mail.composing import LINE_OCTETS_MAX, Header, Parties, compose
-from threadline.capabilities.mail.plain_text import text_of
-from threadline.capabilities.mail.rendering import Rendered
+from threadline.capabilities.reach.mail.address import Address, address_of
+from threadline.capabilities.reach.mail.composing import LINE_OCTETS_MAX, Header, Parties, compose
+from threadline.capabilities.reach.mail.plain_text import text_of
+from threadline.capabilities.reach.mail.rendering import Rendered
 from threadline.kernel.address import parse_address
 from threadline.kernel.errors import InvalidAddress, InvalidValue
 

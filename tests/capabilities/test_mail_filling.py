@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.capabilities.mail.filling import Filled, Filling, fill, paths_in
+from threadline.capabilities.reach.mail.filling import Filled, Filling, fill, paths_in
 from threadline.kernel.limits import MAIL_CHAIN_MAX, MAIL_DEPTH_MAX
 
 MJML = "<mjml><mj-body><mj-section><mj-column>{}</mj-column></mj-section></mj-body></mjml>"

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.capabilities.mail_stage import STARTS_AT, MailStage
-from threadline.capabilities.mail.projection import LEDGER, STATUSES
+from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import MAIL_LEDGER_MAX
 from threadline.kernel.time import MINUTE

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.capabilities.mail_stage import SHOP, STARTS_AT, MailStage
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.mail.effect import mail_effect
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
+from threadline.capabilities.reach.mail.effect import mail_effect
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
@@ -168,7 +168,7 @@ def test_one_occurrence_is_one_mail_to_an_address_whoever_has_it() -> None:
     stage = MailStage()
     twice = Policy("twice", frozenset({"go"}), react, sends=frozenset({"mail"}))
     definitions = Definitions([("shop.yaml", SHOP)])
-    from threadline.capabilities.people.definition import rules
+    from threadline.capabilities.profile.people.definition import rules
     from threadline.engine.delivery.dispatcher import Dispatcher
     from threadline.engine.engine import Engine
     from threadline.engine.folding.catalogue import Catalogue, discover

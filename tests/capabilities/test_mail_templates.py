@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.capabilities.mail_stage import MailStage
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidDefinition, NotFound
 

@@ -12,9 +12,9 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from threadline.capabilities.journeys.definition import Journey
-from threadline.capabilities.mail.definition import Cap, Mail, QuietHours
-from threadline.capabilities.mail.timing import capped_until
+from threadline.capabilities.reach.journeys.definition import Journey
+from threadline.capabilities.reach.mail.definition import Cap, Mail, QuietHours
+from threadline.capabilities.reach.mail.timing import capped_until
 from threadline.kernel.calendar import quiet_until
 from threadline.kernel.time import DAY, MINUTE, SECOND
 

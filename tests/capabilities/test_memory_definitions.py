@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.capabilities.memory_stage import memory_of
-from threadline.capabilities.memory import read_derivations
-from threadline.capabilities.memory.paths import slug
+from threadline.capabilities.profile.memory import read_derivations
+from threadline.capabilities.profile.memory.paths import slug
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX

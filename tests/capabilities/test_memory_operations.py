@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.memory.search import ranked
+from threadline.capabilities.profile.memory.search import ranked
 from threadline.engine.context import Context
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded, NotFound
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX

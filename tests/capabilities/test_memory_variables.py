@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.memory import resolve
+from threadline.capabilities.profile.memory import resolve
 from threadline.kernel.errors import InvalidValue
 
 ADA = "user_id:ada"

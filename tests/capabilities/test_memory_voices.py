@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.capabilities.memory_stage import INSIGHT, T0, fold, memory_of, record, view
-from threadline.capabilities.memory import SOURCES
+from threadline.capabilities.profile.memory import SOURCES
 from threadline.kernel.time import DAY
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.capabilities.memory_stage import MEMORY
-from threadline.capabilities.definitions.declaring import struct
-from threadline.capabilities.memory import TYPES, read_derivations
-from threadline.capabilities.memory.definition import AGGREGATES, CERTAINTY, Derivation
-from threadline.capabilities.memory.projection import fact_derivations
+from threadline.capabilities.foundation.definitions.declaring import struct
+from threadline.capabilities.profile.memory import TYPES, read_derivations
+from threadline.capabilities.profile.memory.definition import AGGREGATES, CERTAINTY, Derivation
+from threadline.capabilities.profile.memory.projection import fact_derivations
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.time import parse_time

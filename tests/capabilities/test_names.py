@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.problem import problem_of
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.problem import problem_of
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidDefinition
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.capabilities.features.training import Label, read_labels, training_rows
+from threadline.capabilities.profile.features.training import Label, read_labels, training_rows
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.interests.definition import SHIPPED
+from threadline.capabilities.profile.interests.definition import SHIPPED
 from threadline.kernel.errors import NotFound, ThreadlineError
 
 OWN = ("computed", "insight", "remembered")

@@ -233,8 +233,8 @@ def test_people_by_feature_and_by_segment_are_those_for_whom_it_holds(
 
 
 def test_a_condition_is_put_to_so_many_people_in_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadline.capabilities.people.operations.people.LOOKED_AT_MAX", 4)
-    monkeypatch.setattr("threadline.capabilities.people.operations.people._TOGETHER", 2)
+    monkeypatch.setattr("threadline.capabilities.profile.people.operations.people.LOOKED_AT_MAX", 4)
+    monkeypatch.setattr("threadline.capabilities.profile.people.operations.people._TOGETHER", 2)
     asked = Asked()
     for number in range(10):
         asked.tell("page", user_id=f"u{number}")

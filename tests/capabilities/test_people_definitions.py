@@ -9,8 +9,8 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.people.definition import IDENTIFIERS_SECTION, JUNK, KINDS, rules
+from threadline.capabilities.foundation.definitions import Definitions, schema
+from threadline.capabilities.profile.people.definition import IDENTIFIERS_SECTION, JUNK, KINDS, rules
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Identifier
 from threadline.kernel.identity import IdentifierKind, IdentityRules

@@ -9,9 +9,9 @@ from hypothesis import given
 
 from tests.capabilities.asked import job
 from tests.capabilities.points_stage import Stage, catalogue
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.leaderboards import read_boards
-from threadline.capabilities.points import read_points
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.leaderboards import read_boards
+from threadline.capabilities.profile.points import read_points
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.points_stage import Stage
-from threadline.capabilities.points.events import POINTS_ADJUSTED, POINTS_EARNED, POINTS_EXPIRED, POINTS_SPENT
-from threadline.capabilities.points.ledger import State, empty, fold, newest, next_expiry, overdue, spendable
+from threadline.capabilities.profile.points.events import POINTS_ADJUSTED, POINTS_EARNED, POINTS_EXPIRED, POINTS_SPENT
+from threadline.capabilities.profile.points.ledger import State, empty, fold, newest, next_expiry, overdue, spendable
 from threadline.kernel.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.time import DAY, HOUR, LATEST, parse_time

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.points_stage import STARTS_AT, Stage
-from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED
-from threadline.capabilities.points.ledger import COOLS_MAX
+from threadline.capabilities.profile.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED
+from threadline.capabilities.profile.points.ledger import COOLS_MAX
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time

@@ -10,9 +10,9 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.audit_stage import DEFINITIONS, applied, people
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
-from threadline.capabilities.rules.operations import decisions
+from threadline.capabilities.decide.rules.operations import decisions
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover

@@ -13,11 +13,11 @@ import yaml
 
 from tests.capabilities.asked import Asked
 from threadline.app import open_engine
-from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.people.definition import rules
-from threadline.capabilities.rules.actions import KINDS, SYNONYMS
-from threadline.capabilities.rules.declared import read_rules
-from threadline.capabilities.rules.definition import RULES_SECTION, SETS_SECTION, rule_of_json, set_of_json
+from threadline.capabilities.decide.rules.actions import KINDS, SYNONYMS
+from threadline.capabilities.decide.rules.declared import read_rules
+from threadline.capabilities.decide.rules.definition import RULES_SECTION, SETS_SECTION, rule_of_json, set_of_json
+from threadline.capabilities.foundation.definitions import Definitions, schema
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.definition_history import DefinitionHistory
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from threadline.capabilities.conditions import Path
-from threadline.capabilities.rules.acting import act
-from threadline.capabilities.rules.actions import KINDS, Action
-from threadline.capabilities.rules.templates import read_template
+from threadline.capabilities.decide.rules.acting import act
+from threadline.capabilities.decide.rules.actions import KINDS, Action
+from threadline.capabilities.decide.rules.templates import read_template
+from threadline.capabilities.foundation.conditions import Path
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import EVENT_BYTES_MAX
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.conditions.operators import OPERATORS
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules.actions import KINDS, SYNONYMS
-from threadline.capabilities.rules.document_import import ROOTS, snake
-from threadline.capabilities.rules.file_import import Imported, rules_of_files
+from threadline.capabilities.decide.rules.actions import KINDS, SYNONYMS
+from threadline.capabilities.decide.rules.document_import import ROOTS, snake
+from threadline.capabilities.decide.rules.file_import import Imported, rules_of_files
+from threadline.capabilities.foundation.conditions.operators import OPERATORS
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.projection import Projection

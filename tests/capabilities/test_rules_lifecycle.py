@@ -8,7 +8,7 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.lifecycle_stage import SCORE, activate, asked_with_set, decided, log, rule, write
-from threadline.capabilities.rules import repository
+from threadline.capabilities.decide.rules import repository
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Conflict, InvalidDefinition, NotFound

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import threadline
 from tests.capabilities.test_rules_models import IN, MODELS, OUT, body_of, expressions, subject, without_functions
-from threadline.capabilities.rules.model_engine import Engine
-from threadline.capabilities.rules.model_work import WALKS, Plan
+from threadline.capabilities.decide.rules.model_engine import Engine
+from threadline.capabilities.decide.rules.model_work import WALKS, Plan
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.limits import MODEL_WORK_MAX
 

@@ -16,14 +16,14 @@ import yaml
 
 import threadline
 from tests import forked
-from threadline.capabilities.conditions import Subject
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.rules import model_reading
-from threadline.capabilities.rules.declared import read_rules
-from threadline.capabilities.rules.definition import rule_of_json
-from threadline.capabilities.rules.file_import import rules_of_files
-from threadline.capabilities.rules.hashing import plain_step
-from threadline.capabilities.rules.models import ModelBody
+from threadline.capabilities.decide.rules import model_reading
+from threadline.capabilities.decide.rules.declared import read_rules
+from threadline.capabilities.decide.rules.definition import rule_of_json
+from threadline.capabilities.decide.rules.file_import import rules_of_files
+from threadline.capabilities.decide.rules.hashing import plain_step
+from threadline.capabilities.decide.rules.models import ModelBody
+from threadline.capabilities.foundation.conditions import Subject
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.event import Event, Identifier, Recorded

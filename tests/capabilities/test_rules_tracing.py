@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import leaves, traits
-from threadline.capabilities.conditions import Conditions, Subject
-from threadline.capabilities.rules.definition import rule_of_json
-from threadline.capabilities.rules.hashing import decision_hash, inputs_of, plain_step
-from threadline.capabilities.rules.tracing import Traced
+from threadline.capabilities.decide.rules.definition import rule_of_json
+from threadline.capabilities.decide.rules.hashing import decision_hash, inputs_of, plain_step
+from threadline.capabilities.decide.rules.tracing import Traced
+from threadline.capabilities.foundation.conditions import Conditions, Subject
 from threadline.kernel.canonical import standard_json
 
 

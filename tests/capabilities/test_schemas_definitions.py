@@ -15,10 +15,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.schemas import validating
-from threadline.capabilities.schemas.definition import SECTION, read_schemas
-from threadline.capabilities.schemas.keywords import DIALECT, FORMATS, INNER, PLAIN
+from threadline.capabilities.foundation.definitions import Definitions, schema
+from threadline.capabilities.foundation.schemas import validating
+from threadline.capabilities.foundation.schemas.definition import SECTION, read_schemas
+from threadline.capabilities.foundation.schemas.keywords import DIALECT, FORMATS, INNER, PLAIN
 from threadline.kernel.errors import EventRejected, InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.limits import EVENT_SCHEMAS_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX

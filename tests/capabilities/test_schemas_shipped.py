@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from threadline.capabilities.conditions import All, Conditions
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.events.events import CAMPAIGN_ENGAGED, CONVERSATION_STARTED, EVENT_TYPES
-from threadline.capabilities.features import load_definitions
-from threadline.capabilities.interests.definition import SHIPPED as INTERESTS
-from threadline.capabilities.memory import read_derivations
-from threadline.capabilities.memory.paths import Places, Variable
-from threadline.capabilities.schemas.definition import read_schemas, shipped_schemas
+from threadline.capabilities.foundation.conditions import All, Conditions
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.events.events import CAMPAIGN_ENGAGED, CONVERSATION_STARTED, EVENT_TYPES
+from threadline.capabilities.foundation.schemas.definition import read_schemas, shipped_schemas
+from threadline.capabilities.profile.features import load_definitions
+from threadline.capabilities.profile.interests.definition import SHIPPED as INTERESTS
+from threadline.capabilities.profile.memory import read_derivations
+from threadline.capabilities.profile.memory.paths import Places, Variable
 from threadline.kernel.errors import EventRejected, InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.testing.world_payloads import payload_pools

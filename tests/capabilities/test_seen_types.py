@@ -6,7 +6,7 @@ import pytest
 
 from tests.capabilities.asked import Asked
 from tests.capabilities.search_stage import find, searching
-from threadline.capabilities.events import seen
+from threadline.capabilities.foundation.events import seen
 
 SCHEMA = "event_schemas:\n  fitted: {properties: {size: {type: string}}}\n"
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked, job
 from tests.capabilities.segments_stage import SPENDERS, bought, members, redefined, told, work
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
-from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
+from threadline.capabilities.profile.segments.events import SEGMENTS_REFRESHED
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.catalogue import Catalogue, discover

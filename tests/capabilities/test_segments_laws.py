@@ -12,8 +12,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
-from threadline.capabilities.segments.projection import SEGMENTS
+from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
+from threadline.capabilities.profile.segments.projection import SEGMENTS
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.event import Event, Identifier, Recorded

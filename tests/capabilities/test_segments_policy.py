@@ -8,7 +8,7 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, told, work
-from threadline.capabilities.segments import policy
+from threadline.capabilities.profile.segments import policy
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 

@@ -103,7 +103,7 @@ def test_who_leaves_soon_goes_on_from_where_a_call_stopped(monkeypatch: pytest.M
     asked = Asked(definitions=RECENT)
     for number in range(9):
         asked.tell("page", at=STARTS_AT - number * SECOND, user_id=f"u{number}")
-    monkeypatch.setattr("threadline.capabilities.segments.operations.members.LOOKED_AT_MAX", 4)
+    monkeypatch.setattr("threadline.capabilities.profile.segments.operations.members.LOOKED_AT_MAX", 4)
     found: list[str] = []
     after, calls = "", 0
     while True:

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from threadline.app import catalogue
-from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.streaks import StreakSet, projection, read_streaks
-from threadline.capabilities.streaks.definition import CALENDAR, STREAKS
-from threadline.capabilities.streaks.events import OURS
+from threadline.capabilities.foundation.definitions import Definitions, schema
+from threadline.capabilities.profile.streaks import StreakSet, projection, read_streaks
+from threadline.capabilities.profile.streaks.definition import CALENDAR, STREAKS
+from threadline.capabilities.profile.streaks.events import OURS
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import HOUR
 

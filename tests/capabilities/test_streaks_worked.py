@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.streaks import projection, read_streaks
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.streaks import projection, read_streaks
 from threadline.kernel.calendar import (
     day_begins,
     day_of,

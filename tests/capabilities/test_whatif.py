@@ -9,9 +9,9 @@ import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
 from tests.mortal import Fate, Killed
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
-from threadline.capabilities.whatif.comparison import Tally
+from threadline.capabilities.decide.whatif.comparison import Tally
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
-from threadline.capabilities.rules import what_if_gate as gate
+from threadline.capabilities.decide.rules import what_if_gate as gate
 from threadline.kernel.errors import Conflict
 from threadline.kernel.time import format_time
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.capabilities.test_rules_laws import RULES, SETS
 from tests.capabilities.whatif_stage import Tried, counted, yaml
-from threadline.capabilities.whatif.simulation import Asked as Question
-from threadline.capabilities.whatif.simulation import Checkpoint, prepare
+from threadline.capabilities.decide.whatif.simulation import Asked as Question
+from threadline.capabilities.decide.whatif.simulation import Checkpoint, prepare
 from threadline.engine.context import Context
 from threadline.engine.simulation import run as whatif
 from threadline.kernel.event import Event, Identifier

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
-from threadline.capabilities.rules import ActiveRules
-from threadline.capabilities.rules.actions import KINDS, Cause, read_action
-from threadline.capabilities.whatif.candidate import Candidate
-from threadline.capabilities.whatif.simulation import replayed
+from threadline.capabilities.decide.rules import ActiveRules
+from threadline.capabilities.decide.rules.actions import KINDS, Cause, read_action
+from threadline.capabilities.decide.whatif.candidate import Candidate
+from threadline.capabilities.decide.whatif.simulation import replayed
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.policy import Emit
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.kernel.event import Event
 from threadline.kernel.time import MINUTE
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.app import catalogue
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover

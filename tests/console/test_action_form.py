@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.console.stage import HOSTILE, csrf_of, opened, signed_in, unsafe
 from tests.console.test_condition_form import Sent
-from threadline.capabilities.rules.actions import KINDS, SYNONYMS, Param
+from threadline.capabilities.decide.rules.actions import KINDS, SYNONYMS, Param
 from threadline.surfaces.console.action_form import (
     ADD,
     MORE,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.capabilities import conditions_drawn as drawn
 from tests.console.stage import HOSTILE, csrf_of, opened, record, signed_in, unsafe
-from threadline.capabilities.conditions import Node, plain, read_json
-from threadline.capabilities.conditions.operators import OPERATORS
+from threadline.capabilities.foundation.conditions import Node, plain, read_json
+from threadline.capabilities.foundation.conditions.operators import OPERATORS
 from threadline.engine.engine import Engine
 from threadline.kernel.time import check_date
 from threadline.surfaces.console.condition_form import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.console.stage import csrf_of, opened, record, signed_in
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.surfaces.console.sentences import event_words
 

@@ -12,7 +12,7 @@ import yaml
 from starlette.testclient import TestClient
 
 from threadline import app
-from threadline.capabilities.events.operations.record import RECORD
+from threadline.capabilities.foundation.events.operations.record import RECORD
 from threadline.settings import Settings
 from threadline.surfaces.http.appaction import ANONYMOUS_PATH, USER_PATH
 from threadline.surfaces.http.application import Application

@@ -16,7 +16,7 @@ import threadline
 from tests.docs.markdown import ROOT, Snippet, broken_links, links, named_paths, pages, snippets
 from tests.docs.session import Session
 from tests.each import each_of
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel import errors
 from threadline.kernel.capability import Capability

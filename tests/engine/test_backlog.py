@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.engine.test_claiming import engine_with, letter_post, write
 from tests.engine.test_dispatch import NOW, Box, Clock
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
@@ -42,7 +42,7 @@ def react(recorded: Recorded, known: Any) -> Sequence[Wish]:
 
 def test_what_waits_is_counted_by_queue_tried_or_not_given_up_or_not_and_since_when() -> None:
     clock = Clock()
-    people = discover("threadline.capabilities.people.projection", definitions=None)
+    people = discover("threadline.capabilities.profile.people.projection", definitions=None)
     policy = Policy(name="care", handles=frozenset({"write"}), react=react)
     engine = Engine(MemoryStore(), Catalogue([*people, policy, Queue("crm"), Queue("erp")], rules()), clock)
     box = Box()

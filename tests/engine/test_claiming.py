@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.laws.test_claims import NOW, SENT, Clock, Faults, Killed, Post, World
 from tests.preparing import one_by_one
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.pace import Pace
 from threadline.engine.engine import Engine
@@ -50,7 +50,7 @@ def engine_with(
         return [Effect(kind="letter", key="l", queue="letters", data={"to": "ada", "key": "k"})]
 
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, withdrawn=withdrawn)
-    values = [*discover("threadline.capabilities.people.projection", definitions=None), policy]
+    values = [*discover("threadline.capabilities.profile.people.projection", definitions=None), policy]
     values += [
         each
         for each in (
@@ -96,7 +96,7 @@ def test_a_preparation_that_raises_for_one_of_several_effects_keeps_none_of_the_
         return [Prepared(data=each.pending.effect.data) for each in due]
 
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=addressed)
-    people = discover("threadline.capabilities.people.projection", definitions=None)
+    people = discover("threadline.capabilities.profile.people.projection", definitions=None)
     values = [*people, policy, Preparation("letter", prepare), Queue("letters", at_once=8)]
     engine = Engine(MemoryStore(), Catalogue(values, rules()), clock)
     names = ["ada", "bob", "cyd"]

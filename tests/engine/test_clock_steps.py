@@ -12,7 +12,7 @@ from tests.engine.test_claiming import write as write_letter
 from tests.engine.test_dispatch import NOW, Box, Clock, tell, types
 from tests.engine.test_dispatch import POLICY as CARE
 from tests.engine.test_ranks import BOARD, Writer
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.credentials import Credentials
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.leases import Leases
@@ -46,7 +46,7 @@ def clock() -> Clock:
 
 
 def on(clock: Clock, *values: Any, store: Any = None) -> Engine:
-    people = discover("threadline.capabilities.people.projection", definitions=None)
+    people = discover("threadline.capabilities.profile.people.projection", definitions=None)
     return Engine(store or MemoryStore(), Catalogue([*people, CARE, *values], rules()), clock)
 
 

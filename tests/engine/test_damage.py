@@ -10,8 +10,8 @@ import pytest
 
 from tests.laws import staging
 from tests.laws.staging import NOW, event, statuses
-from threadline.capabilities.events.operations.feed import FEED, FeedPage, FeedParams
-from threadline.capabilities.people.operations.person import PERSON, PersonParams
+from threadline.capabilities.foundation.events.operations.feed import FEED, FeedPage, FeedParams
+from threadline.capabilities.profile.people.operations.person import PERSON, PersonParams
 from threadline.engine.context import Context
 from threadline.engine.damage import CheckedLog, Damage, damage_of
 from threadline.engine.delivery.dispatcher import Dispatcher

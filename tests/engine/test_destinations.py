@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engine.test_dispatch import NOW, Box, Clock, left, tell, types
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.circuit import circuit_of
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, RETRY_SECONDS_MAX, wait_seconds
@@ -50,7 +50,7 @@ POLICY = Policy(name="care", handles=frozenset({"write"}), react=react)
 
 
 def engine_on(store: Any, clock: Any, *queues: Queue) -> Engine:
-    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY, *queues]
+    values = [*discover("threadline.capabilities.profile.people.projection", definitions=None), POLICY, *queues]
     return Engine(store, Catalogue(values, rules()), clock)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
@@ -77,7 +77,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def engine(clock: Clock) -> Engine:
-    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY]
+    values = [*discover("threadline.capabilities.profile.people.projection", definitions=None), POLICY]
     return Engine(MemoryStore(), Catalogue(values, rules()), clock)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.laws import staging
-from threadline.capabilities.events.operations.feed import FEED, FeedParams
+from threadline.capabilities.foundation.events.operations.feed import FEED, FeedParams
 from threadline.engine.context import Context
 from threadline.engine.delivery.outcomes import effect_of, internal
 from threadline.engine.engine import Engine

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.maintenance.indexes import write_rows

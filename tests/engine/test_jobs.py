@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.mortal import Fate, Killed
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
@@ -63,7 +63,10 @@ class World:
         self.clock = Clock()
         self.store = MemoryStore()
         self.fate = Fate(self.store)
-        values = [*discover("threadline.capabilities.people.projection", definitions=None), JobKind("greet", step)]
+        values = [
+            *discover("threadline.capabilities.profile.people.projection", definitions=None),
+            JobKind("greet", step),
+        ]
         self.catalogue = Catalogue(values, rules())
         self.reopen()
         events = [

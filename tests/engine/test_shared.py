@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.laws import staging
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.shared import SharedValues
 from threadline.kernel.errors import NotFound, Unavailable

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from tests.engine.test_dispatch import NOW, Clock
 from threadline import app
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine import tracing
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine, Surroundings
@@ -65,7 +65,7 @@ class Box:
 
 def process(store: MemoryStore, clock: Clock) -> tuple[Engine, InMemorySpanExporter]:
     """An engine with spans of its own, as another process has."""
-    values = [*discover("threadline.capabilities.people.projection", definitions=None), *POLICIES]
+    values = [*discover("threadline.capabilities.profile.people.projection", definitions=None), *POLICIES]
     spans = InMemorySpanExporter()
     surroundings = Surroundings(tracing=open_tracing(store, clock, spans))
     return Engine(store, Catalogue(values, rules()), clock, surroundings), spans

@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.laws import staging
 from tests.mortal import Killed
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.folding.packing import unpack_event

@@ -15,7 +15,7 @@ from tests.laws import staging
 from tests.mortal import Fate, Killed
 from tests.servers.aws import aws
 from threadline.app import open_dispatcher
-from threadline.capabilities.events.forms import EventView, event_view
+from threadline.capabilities.foundation.events.forms import EventView, event_view
 from threadline.engine.delivery.feed_consumer import FeedConsumer, consumer_state
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine

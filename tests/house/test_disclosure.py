@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.operation import Operation
 from threadline.surfaces.mcp.masking import undeclared

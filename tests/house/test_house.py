@@ -62,8 +62,8 @@ EMPTY_NAMES = {
 """Name that fits everything and so says nothing -> what to name instead. As part of a longer name it is a word."""
 
 EMPTY_NAMES_ALLOWED = {
-    "src/threadline/capabilities/memory/definition.py:each": "member of a derivation: definition files have it",
-    "src/threadline/capabilities/whatif/operations/results.py:one": "parameter and answer of a published operation",
+    "src/threadline/capabilities/profile/memory/definition.py:each": "member of a derivation: definition files have it",
+    "src/threadline/capabilities/decide/whatif/operations/results.py:one": "published: a parameter and an answer",
 }
 """``path:name`` -> who writes or reads that name outside of the code, so that it has to stay."""
 

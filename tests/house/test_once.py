@@ -83,8 +83,8 @@ def test_who_is_in_which_arm_is_drawn_at_one_place() -> None:
     }
     assert drawn == set()
     assert users_of({"arm_at"}) == {
-        "src/threadline/capabilities/broadcasts/definition.py",
-        "src/threadline/capabilities/journeys/walk.py",
+        "src/threadline/capabilities/reach/broadcasts/definition.py",
+        "src/threadline/capabilities/reach/journeys/walk.py",
     }
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.kernel.event import Identifier, event_id, thread_id
 from threadline.kernel.identity import is_kind
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from threadline.capabilities.features.values import week_hour
+from threadline.capabilities.profile.features.values import week_hour
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import HOUR
 from threadline.kernel.windows_zones import WINDOWS_ZONES

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from zipfile import ZipFile
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine

@@ -29,7 +29,10 @@ from threadline.surfaces.mcp.tools import TOOLS
 from threadline.surfaces.operation_calls import shown
 from threadline.surfaces.python.embedded import Threadline
 
-FOLDERS = sorted(path.parent.name for path in Path("src/threadline/capabilities").glob("*/__init__.py"))
+FOLDERS = {
+    path.parent.name: path.parent.parent.name for path in Path("src/threadline/capabilities").glob("*/*/__init__.py")
+}
+"""The folder of each capability, and its wing."""
 OPTIONAL = sorted(capability.name for capability in shipped() if not capability.is_core)
 
 
@@ -48,7 +51,7 @@ def off(names: frozenset[str]) -> str:
 
 def test_every_folder_declares_the_capability_of_its_name() -> None:
     assert {capability.name: capability.package for capability in shipped()} == {
-        name: f"threadline.capabilities.{name}" for name in FOLDERS
+        name: f"threadline.capabilities.{wing}.{name}" for name, wing in FOLDERS.items()
     }
 
 
@@ -101,7 +104,7 @@ def try_without(without: frozenset[str]) -> None:
 
 def nothing_of(engine: Engine, without: frozenset[str]) -> list[object]:
     """What acts in an engine although its capability is switched off."""
-    packages = tuple(f"threadline.capabilities.{name}." for name in without)
+    packages = tuple(f"{capability.package}." for capability in shipped() if capability.name in without)
     made = engine.catalogue
     acting = {
         **{operation.name: operation.run for operation in made.operations},

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.preparing import one_by_one
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.claims import CLAIMED
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.unknown import UNKNOWN
@@ -135,7 +135,7 @@ class World:
         self.store = MemoryStore()
         self.post = Post()
         policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, emits=frozenset())
-        people = discover("threadline.capabilities.people.projection", definitions=None)
+        people = discover("threadline.capabilities.profile.people.projection", definitions=None)
         self.catalogue = Catalogue(
             [
                 *people,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.laws.test_instants import UNSHRUNK, WHAT, WHO, Life, shown, truth
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.leases import LEASE_SECONDS
 from threadline.engine.engine import Engine
@@ -58,7 +58,7 @@ def greet(engine: Ports, job: Job, limit: int) -> Step:
 
 
 VALUES = [
-    *discover("threadline.capabilities.people.projection", definitions=None),
+    *discover("threadline.capabilities.profile.people.projection", definitions=None),
     JobKind("greet", greet),
     Policy(name="care", handles=frozenset({"write", TIMER_FIRED}), react=react),
     Queue("crm", failures_max=2),

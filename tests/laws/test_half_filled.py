@@ -16,8 +16,8 @@ import pytest
 
 from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import bought, redefined
-from threadline.capabilities.jobs import filling
-from threadline.capabilities.jobs.operations import JobView
+from threadline.capabilities.foundation.jobs import filling
+from threadline.capabilities.foundation.jobs.operations import JobView
 from threadline.engine.context import Context
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher

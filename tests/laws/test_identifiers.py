@@ -7,8 +7,8 @@ import pytest
 from tests.capabilities.asked import Asked
 from tests.kernel.test_address import NO_ADDRESSES, SPELLINGS
 from tests.kernel.test_phone import NO_NUMBERS
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import KINDS, rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import KINDS, rules
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import IDENTIFIER_IGNORED, Identifier
 from threadline.kernel.identity import is_placeholder

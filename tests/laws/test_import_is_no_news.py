@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import work
-from threadline.capabilities.journeys.events import RUN_EVENTS
+from threadline.capabilities.reach.journeys.events import RUN_EVENTS
 from threadline.engine.scheduled import due_effects, pending_effect
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import policy_of

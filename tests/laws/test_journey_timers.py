@@ -9,7 +9,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.journeys_stage import Stage
-from threadline.capabilities.journeys.projection import is_paused, runs_of
+from threadline.capabilities.reach.journeys.projection import is_paused, runs_of
 from threadline.engine.folding.person import Person
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.identity import MERGED

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import redefined, work
-from threadline.capabilities.segments.events import SEGMENT_LEFT
+from threadline.capabilities.profile.segments.events import SEGMENT_LEFT
 from threadline.engine.engine import Engine
 from threadline.engine.scheduled import due_effects, pending_effect
 from threadline.kernel.store import Store

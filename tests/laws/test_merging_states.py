@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from tests.laws.staging import CATALOGUE, CountingStore, event
 from threadline.app import rules
-from threadline.capabilities.broadcasts.projection import ENTRIES_MAX
-from threadline.capabilities.consent.projection import ADDRESSES_MAX as CONSENT_ADDRESSES_MAX
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
-from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
-from threadline.capabilities.feedback.definition import TRANSIENT_MAX
-from threadline.capabilities.feedback.projection import ADDRESSES_MAX
-from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
-from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
-from threadline.capabilities.rules.projection import RULES_PER_PERSON
-from threadline.capabilities.streaks.grants import GRANTS_MAX
-from threadline.capabilities.streaks.state import RECORDED_PARTS_MAX
+from threadline.capabilities.decide.rules.projection import RULES_PER_PERSON
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.features.campaigns import CAMPAIGNS_MAX
+from threadline.capabilities.profile.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
+from threadline.capabilities.profile.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
+from threadline.capabilities.profile.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
+from threadline.capabilities.profile.streaks.grants import GRANTS_MAX
+from threadline.capabilities.profile.streaks.state import RECORDED_PARTS_MAX
+from threadline.capabilities.reach.broadcasts.projection import ENTRIES_MAX
+from threadline.capabilities.reach.consent.projection import ADDRESSES_MAX as CONSENT_ADDRESSES_MAX
+from threadline.capabilities.reach.feedback.definition import TRANSIENT_MAX
+from threadline.capabilities.reach.feedback.projection import ADDRESSES_MAX
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel import limits
 from threadline.kernel.event import Event, Identifier, Recorded

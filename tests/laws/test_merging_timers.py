@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.laws.staging import event
-from threadline.capabilities.features.policy import TIMERS_MAX
+from threadline.capabilities.profile.features.policy import TIMERS_MAX
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.identity import MERGED
 from threadline.kernel.time import DAY

@@ -21,9 +21,9 @@ import threadline
 from tests.capabilities.feedback_stage import BROWSER, Stage
 from tests.capabilities.test_feedback_links import follow
 from tests.exports.curated_stage import ask
-from threadline.capabilities.broadcasts.measuring import measured
-from threadline.capabilities.broadcasts.repository import Recipient
-from threadline.capabilities.feedback.links import click_url, pixel_url
+from threadline.capabilities.reach.broadcasts.measuring import measured
+from threadline.capabilities.reach.broadcasts.repository import Recipient
+from threadline.capabilities.reach.feedback.links import click_url, pixel_url
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import EVENT_TYPE, Operation
@@ -274,24 +274,24 @@ def event_params(operation: Operation) -> list[str]:
 
 
 READERS: dict[str, Callable[[World], Seen]] = {
-    "capabilities/feedback/counting.py": by_counters,
-    "capabilities/feedback/operations/events.py": by_events,
-    "capabilities/feedback/projection.py": by_address,
-    "capabilities/mail/projection.py": by_ledger,
-    "capabilities/broadcasts/projection.py": by_broadcast,
+    "capabilities/reach/feedback/counting.py": by_counters,
+    "capabilities/reach/feedback/operations/events.py": by_events,
+    "capabilities/reach/feedback/projection.py": by_address,
+    "capabilities/reach/mail/projection.py": by_ledger,
+    "capabilities/reach/broadcasts/projection.py": by_broadcast,
     "exports/curated/queries.py": by_sql,
-    "capabilities/features": by_definitions,
-    "capabilities/feedback/own_campaigns.py": by_campaigns,
-    "capabilities/analytics": by_analyses,
+    "capabilities/profile/features": by_definitions,
+    "capabilities/reach/feedback/own_campaigns.py": by_campaigns,
+    "capabilities/ask/analytics": by_analyses,
 }
 """What reads the two events -> what it says of them."""
 WRITERS = {
-    "capabilities/feedback/events.py",
-    "capabilities/feedback/recording.py",
-    "capabilities/feedback/policy.py",
-    "capabilities/feedback/fetches.py",
+    "capabilities/reach/feedback/events.py",
+    "capabilities/reach/feedback/recording.py",
+    "capabilities/reach/feedback/policy.py",
+    "capabilities/reach/feedback/fetches.py",
 }
-OF_TYPES_ONLY = {"capabilities/retention/definition.py", "surfaces/console/sentences.py"}
+OF_TYPES_ONLY = {"capabilities/operate/retention/definition.py", "surfaces/console/sentences.py"}
 """They name types and look at no event: how long one is stored, how one is put into words."""
 
 
@@ -303,13 +303,13 @@ def test_modules_that_name_opens_or_clicks_are_those_whose_numbers_are_compared(
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         if names & {"MAIL_OPENED", "MAIL_CLICKED"} or texts & {"mail_opened", "mail_clicked"}:
             named.add(str(path.relative_to(SOURCE)))
-    compared = {name for name in READERS if name.endswith(".py")} - {"capabilities/feedback/operations/events.py"}
+    compared = {name for name in READERS if name.endswith(".py")} - {"capabilities/reach/feedback/operations/events.py"}
     assert named - WRITERS - OF_TYPES_ONLY - compared <= EXAMPLES
     assert compared | WRITERS <= named
     assert len(analyses()) >= 8
 
 
-EXAMPLES = {"capabilities/feedback/operations/events.py"}
+EXAMPLES = {"capabilities/reach/feedback/operations/events.py"}
 """They name a type in an example only."""
 
 

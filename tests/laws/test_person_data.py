@@ -20,7 +20,7 @@ from hypothesis import given
 import threadline
 from tests.laws import staging
 from tests.laws.person_stage import CATALOGUE, MARK, STARTS_AT, Stage, lines
-from threadline.capabilities.export.archive import archive_of
+from threadline.capabilities.ask.export.archive import archive_of
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.person_keys import keys_of_people

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from tests.laws.test_asking import DEFINITIONS, Life, told_by
 from tests.laws.test_projections import FIELDS, storable
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import run_until, work
-from threadline.capabilities.conditions import Conditions, Subject, read_json
-from threadline.capabilities.conditions.fields import RELATIVE, relative_change
+from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
+from threadline.capabilities.foundation.conditions.fields import RELATIVE, relative_change
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 

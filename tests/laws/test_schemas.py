@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.laws.staging import Engine, LaggingStore, event
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.schemas.definition import read_schemas
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.schemas.definition import read_schemas
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event

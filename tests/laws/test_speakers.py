@@ -12,9 +12,9 @@ import pytest
 from tests.laws.test_asking import Life, told_by
 from tests.laws.test_policies import DEFINITIONS, MORE
 from threadline import app
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
-from threadline.capabilities.rules.actions import RESERVED
+from threadline.capabilities.decide.rules.actions import RESERVED
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.parts import Answered
+from threadline.capabilities.ask.analytics.parts import Answered
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.errors import InvalidDefinition

@@ -25,8 +25,8 @@ from tests.preparing import one_by_one
 from tests.senders.mails import mail
 from tests.servers.mail_sink import MailSink, mail_sink
 from threadline.app import composition
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, PolicyView, Timer, Wish

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.preparing import one_by_one
 from threadline.app import composition
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
@@ -93,7 +93,7 @@ def prepare(engine: Any, view: Any, one: Any) -> Prepared:
 
 
 def engine_on(store: Any) -> Engine:
-    people = discover("threadline.capabilities.people.projection", definitions=None)
+    people = discover("threadline.capabilities.profile.people.projection", definitions=None)
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, emits=frozenset())
     queue = Queue("letters", at_once=3, claims=True)
     return Engine(

@@ -22,7 +22,7 @@ from tests.engine.test_dispatch import (  # noqa: F401 - these are run here once
 )
 from tests.laws import staging
 from tests.servers.dynamodb import ministack
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.maintenance.thread_tally import SETTLED_AFTER
@@ -43,7 +43,7 @@ from threadline.testing.world import World
 def engine(tmp_path: Path, clock: Clock) -> Iterator[Engine]:  # noqa: F811 - the fixture of that name
     """The engine of `tests/engine/test_dispatch.py`, on a table instead of in memory."""
     store = ministack().open(tmp_path)
-    values = [*discover("threadline.capabilities.people.projection", definitions=None), POLICY]
+    values = [*discover("threadline.capabilities.profile.people.projection", definitions=None), POLICY]
     yield Engine(store, Catalogue(values, rules()), clock)
     store.close()
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, ids, opening, spy, told
-from threadline.capabilities.events.operations.feed import FEED, FeedPage, FeedParams
+from threadline.capabilities.foundation.events.operations.feed import FEED, FeedPage, FeedParams
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Put, feed_pages

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.senders.mails import mail
 from tests.surfaces.conftest import Clock
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.sender import Outcome, Queue, Sender

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from tests.console.stage import signed_in
 from tests.surfaces.conftest import Clock
 from threadline.app import open_dispatcher
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.events.operations.catalogue import CATALOGUE_OPERATION
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.events.operations.catalogue import CATALOGUE_OPERATION
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.folding.capabilities import Capabilities, shipped

@@ -10,7 +10,7 @@ import pytest
 
 import threadline
 from tests.surfaces.cli_stage import call, composed
-from threadline.capabilities.schemas import definition
+from threadline.capabilities.foundation.schemas import definition
 from threadline.kernel.errors import InvalidDefinition
 
 __all__ = ["call", "composed"]

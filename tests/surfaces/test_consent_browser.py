@@ -16,7 +16,7 @@ import uvicorn
 from tests.capabilities.mail_stage import SHOP, MailStage
 from tests.chromium import launched
 from tests.surfaces.test_pages_browser import CONTRAST_MIN, contrast
-from threadline.capabilities.consent.links import preferences_url
+from threadline.capabilities.reach.consent.links import preferences_url
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
 

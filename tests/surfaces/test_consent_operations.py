@@ -11,7 +11,7 @@ import pytest
 
 from tests.capabilities.asked import Asked
 from threadline.app import composition
-from threadline.capabilities.consent.addresses import masked
+from threadline.capabilities.reach.consent.addresses import masked
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.surfaces.cli.program import run

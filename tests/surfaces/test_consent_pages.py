@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.capabilities.asked import Asked
 from tests.surfaces.conftest import NOW, Clock
-from threadline.capabilities.consent.links import confirm_url, preferences_url, unsubscribe_url
-from threadline.capabilities.consent.privacy import privacy_projection
-from threadline.capabilities.consent.refusal import Mailing, refusals
+from threadline.capabilities.reach.consent.links import confirm_url, preferences_url, unsubscribe_url
+from threadline.capabilities.reach.consent.privacy import privacy_projection
+from threadline.capabilities.reach.consent.refusal import Mailing, refusals
 from threadline.engine.engine import Engine
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event, Identifier, Receipt, Recorded

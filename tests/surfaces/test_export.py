@@ -147,7 +147,7 @@ def test_the_archive_of_many_large_events_is_flat_in_memory(
 
 def test_a_file_beyond_its_limit_ends_the_export_with_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     record(engine, text="x" * 1_000)
-    monkeypatch.setattr("threadline.capabilities.export.archive.EXPORT_FILE_BYTES_MAX", 1_000)
+    monkeypatch.setattr("threadline.capabilities.ask.export.archive.EXPORT_FILE_BYTES_MAX", 1_000)
     operation = engine.catalogue.operation("people_export")
     with pytest.raises(LimitExceeded, match="larger than 1,000 bytes"):
         list(operation.run(Context(engine, "default", NOW), operation.params(id="1")))

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.surfaces.conftest import Clock, Keys
-from threadline.capabilities.feedback.links import click_url, pixel_url
+from threadline.capabilities.reach.feedback.links import click_url, pixel_url
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 

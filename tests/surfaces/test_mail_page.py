@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from tests.chromium import launched
 from tests.surfaces.conftest import Clock, Keys, client_of
 from tests.surfaces.test_inbox import opened
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier

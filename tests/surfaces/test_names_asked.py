@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidValue, ThreadlineError

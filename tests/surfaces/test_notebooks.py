@@ -12,7 +12,7 @@ import pytest
 
 import threadline
 from threadline import analytics
-from threadline.capabilities.analytics.operations.rfm import Rfm
+from threadline.capabilities.ask.analytics.operations.rfm import Rfm
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidValue
 from threadline.surfaces.cli.demo.history import orders

@@ -161,7 +161,7 @@ def test_a_definition_that_is_an_alias_of_another_is_written_out() -> None:
 
 
 def test_proposals_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadline.capabilities.drafts.repository.PROPOSALS_MAX", 2)
+    monkeypatch.setattr("threadline.capabilities.decide.drafts.repository.PROPOSALS_MAX", 2)
     asked = Asked(definitions=FILE)
     for name in ("a", "b", "a"):
         asked.ask("definitions_propose", section="segments", name=name, text=VIP)

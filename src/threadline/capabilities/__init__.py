@@ -1,1 +1,4 @@
-"""What Threadline knows how to derive and decide: one folder each, pure, all of one inner shape."""
+"""What Threadline knows how to derive and decide: six wings of folders, pure, all of one inner shape.
+
+A wing imports those before it only: foundation; profile; reach; decide; ask and operate.
+"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What ships is declared so, one for each folder of `threadline.capabilities`; and what others write:
+    """What ships is declared so, one for each folder of a wing of `threadline.capabilities`; and what others write:
 
         CHATS = Capability("chats", "shop.chats")
 

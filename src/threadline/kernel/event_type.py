@@ -108,7 +108,7 @@ class EventTypes:
     free.
 
     A catalogue has those that are declared (`Catalogue.event_types`). With those that the log has (`and_seen`, see
-    `threadline.capabilities.events.seen`) it is what fields offer and what a name is compared with.
+    `threadline.capabilities.foundation.events.seen`) it is what fields offer and what a name is compared with.
     """
 
     def __init__(

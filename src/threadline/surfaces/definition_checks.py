@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from threadline.capabilities.definitions import Definitions, Problem
-from threadline.capabilities.drafts import warned as drafts
+from threadline.capabilities.decide.drafts import warned as drafts
+from threadline.capabilities.foundation.definitions import Definitions, Problem
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting

@@ -11,8 +11,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from threadline.capabilities.definitions.applying import JOB_KIND as APPLYING
-from threadline.capabilities.events.seen import seen_types
+from threadline.capabilities.foundation.definitions.applying import JOB_KIND as APPLYING
+from threadline.capabilities.foundation.events.seen import seen_types
 from threadline.engine.context import Context
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue, ThreadlineError

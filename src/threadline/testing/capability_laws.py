@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.people.definition import rules
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.capabilities import Capabilities, shipped
 from threadline.engine.folding.catalogue import Catalogue, discover

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from threadline.capabilities.search.documents import document_of
-from threadline.capabilities.search.words import phrases_of
+from threadline.capabilities.ask.search.documents import document_of
+from threadline.capabilities.ask.search.words import phrases_of
 from threadline.engine.credentials import Credentials
 from threadline.engine.damage import DamagedEvents
 from threadline.engine.erasure.erased_ids import erased_since, note_erased

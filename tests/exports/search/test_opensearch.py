@@ -15,7 +15,7 @@ from tests.capabilities.search_stage import find, searching
 from tests.exports.search import fake_opensearch
 from tests.exports.search.index_stage import erase
 from threadline.app import MEMORY, open_engine
-from threadline.capabilities.search.documents import document_of
+from threadline.capabilities.ask.search.documents import document_of
 from threadline.engine.delivery.feed_consumer import FeedConsumer, consumers
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.erasure.erased_ids import erased_since

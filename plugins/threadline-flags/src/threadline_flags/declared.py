@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.kernel.policy import Reliance
 from threadline_flags.definition import FLAGS, read_flags
 from threadline_flags.ofrep import routes

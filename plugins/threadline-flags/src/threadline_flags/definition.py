@@ -9,10 +9,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.conditions import Conditions
-from threadline.capabilities.conditions.forms import WHEN_FORM
-from threadline.capabilities.definitions import Definitions, Part
-from threadline.capabilities.definitions.declaring import Form, Given, Named, Problems, by_name, struct, whole
+from threadline.capabilities.foundation.conditions import Conditions
+from threadline.capabilities.foundation.conditions.forms import WHEN_FORM
+from threadline.capabilities.foundation.definitions import Definitions, Part
+from threadline.capabilities.foundation.definitions.declaring import (
+    Form,
+    Given,
+    Named,
+    Problems,
+    by_name,
+    struct,
+    whole,
+)
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.policy import Read
 

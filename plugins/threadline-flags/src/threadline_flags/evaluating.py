@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from threadline.capabilities.conditions import Subject
+from threadline.capabilities.foundation.conditions import Subject
 from threadline.kernel.arms import arm_at, draw
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline_flags.definition import Flag

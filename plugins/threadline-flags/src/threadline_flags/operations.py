@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import PersonRef
-from threadline.capabilities.events.sample import Deadline, Estimate, sample
+from threadline.capabilities.foundation.events.forms import PersonRef
+from threadline.capabilities.foundation.events.sample import Deadline, Estimate, sample
 from threadline.kernel.disclosure import FREE, NOT_PERSONAL, not_personal
 from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.operation import JSON_TEXT, Context, Group, NoParams, Operation, always

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from threadline.capabilities.conditions import Subject
+from threadline.capabilities.foundation.conditions import Subject
 from threadline.kernel.errors import BeingErased, InvalidValue, NotFound
 from threadline.kernel.event import Event
 from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithRecorder

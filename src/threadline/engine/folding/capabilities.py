@@ -31,10 +31,15 @@ class Capabilities(NamedTuple):
 
 @cache
 def shipped() -> tuple[Capability, ...]:
-    """Those that ship, by name: each folder declares its own."""
-    package = importlib.import_module(SHIPPED)
-    modules = (importlib.import_module(f"{SHIPPED}.{info.name}") for info in pkgutil.iter_modules(package.__path__))
+    """Those that ship, by name: each folder of a wing declares its own."""
+    modules = (module for wing in _within(importlib.import_module(SHIPPED)) for module in _within(wing))
     return tuple(sorted((declared_in(module) for module in modules), key=lambda capability: capability.name))
+
+
+def _within(package: ModuleType) -> list[ModuleType]:
+    return [
+        importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)
+    ]
 
 
 def declared_in(module: ModuleType) -> Capability:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.features.definition import read_features
-from threadline.capabilities.interests.definition import Interests, read_interests
-from threadline.capabilities.interests.summary import totals
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.features.definition import read_features
+from threadline.capabilities.profile.interests.definition import Interests, read_interests
+from threadline.capabilities.profile.interests.summary import totals
 from threadline.engine.folding.as_of import view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.refold import fold_events

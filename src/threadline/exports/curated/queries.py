@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from threadline.capabilities.feedback.events import (
+from threadline.capabilities.decide.rules.events import DECISION_MADE
+from threadline.capabilities.profile.points.events import (
+    AMOUNT_MAX,
+    LEDGER,
+    POINTS_ADJUSTED,
+    POINTS_EARNED,
+    POINTS_EXPIRED,
+    POINTS_SPENT,
+)
+from threadline.capabilities.reach.feedback.events import (
     MAIL_BOUNCED,
     MAIL_CLICKED,
     MAIL_COMPLAINED,
@@ -16,16 +25,7 @@ from threadline.capabilities.feedback.events import (
     MAIL_REPLIED,
     MAIL_SENT,
 )
-from threadline.capabilities.mail.events import MAIL_SKIPPED
-from threadline.capabilities.points.events import (
-    AMOUNT_MAX,
-    LEDGER,
-    POINTS_ADJUSTED,
-    POINTS_EARNED,
-    POINTS_EXPIRED,
-    POINTS_SPENT,
-)
-from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.analytics import IN_ORDER, listed
 from threadline.kernel.event_type import ACTIVITY
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.events.forms import event_view
+from threadline.capabilities.foundation.events.forms import event_view
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.event import Recorded
 

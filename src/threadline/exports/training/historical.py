@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.features.training import OK, Label, Row
+from threadline.capabilities.profile.features.training import OK, Label, Row
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.exports import duck

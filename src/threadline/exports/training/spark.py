@@ -8,7 +8,7 @@ from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from threadline.capabilities.features.training import Label
+from threadline.capabilities.profile.features.training import Label
 from threadline.exports import duck
 from threadline.exports.lake.lake import EVENTS, Lake
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of

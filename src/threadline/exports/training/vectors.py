@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from threadline.capabilities.features.training import Label, ReadVector, Row, training_rows
+from threadline.capabilities.profile.features.training import Label, ReadVector, Row, training_rows
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.detached import DetachedPeople
 from threadline.kernel.event import Recorded

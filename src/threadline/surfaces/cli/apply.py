@@ -11,9 +11,9 @@ import click
 import msgspec
 from rich.console import Console
 
-from threadline.capabilities.definitions import Problem
-from threadline.capabilities.events.causes import causes_of, consequences_of
-from threadline.capabilities.jobs.operations import JobView
+from threadline.capabilities.foundation.definitions import Problem
+from threadline.capabilities.foundation.events.causes import causes_of, consequences_of
+from threadline.capabilities.foundation.jobs.operations import JobView
 from threadline.engine.engine import Engine
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.counted import counted

@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from threadline.capabilities.definitions import Problem
-from threadline.capabilities.definitions.problem import problem_of
+from threadline.capabilities.foundation.definitions import Problem
+from threadline.capabilities.foundation.definitions.problem import problem_of
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.settings import Settings

@@ -7,7 +7,7 @@ import sys
 import click
 from rich.console import Console
 
-from threadline.capabilities.events.causes import must_be_confirmed
+from threadline.capabilities.foundation.events.causes import must_be_confirmed
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import LimitExceeded
 

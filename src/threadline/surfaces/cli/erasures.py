@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from threadline.capabilities.erasure.operations import ERASE, SHOW, EraseParams, ErasureParams, ErasureView
+from threadline.capabilities.operate.erasure.operations import ERASE, SHOW, EraseParams, ErasureParams, ErasureView
 from threadline.engine.erasure.applying import apply as apply_entries
 from threadline.engine.erasure.applying import entries_of
 from threadline.engine.erasure.certificates_file import LedgerFile

@@ -14,7 +14,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from threadline.capabilities.consent.events import REOPENS, SUBSCRIBED
+from threadline.capabilities.reach.consent.events import REOPENS, SUBSCRIBED
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from threadline.capabilities.events.operations.catalogue import CatalogueView
+from threadline.capabilities.foundation.events.operations.catalogue import CatalogueView
 from threadline.kernel.operation import Operation
 from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import answer, show

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from threadline.capabilities.jobs.operations import SHOW, JobParams, JobView, has_ended
+from threadline.capabilities.foundation.jobs.operations import SHOW, JobParams, JobView, has_ended
 from threadline.surfaces.cli.printing import answer, terminal, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
 

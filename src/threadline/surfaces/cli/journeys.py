@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from threadline.capabilities.journeys.operations import definitions
-from threadline.capabilities.journeys.operations.definitions import JourneyParams, JourneyView
-from threadline.capabilities.journeys.operations.what_if import (
+from threadline.capabilities.reach.journeys.operations import definitions
+from threadline.capabilities.reach.journeys.operations.definitions import JourneyParams, JourneyView
+from threadline.capabilities.reach.journeys.operations.what_if import (
     WHAT_IF,
     JourneysWhatIfParams,
     JourneysWhatIfResult,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from threadline.capabilities.definitions.writing import yaml_of
-from threadline.capabilities.rules.file_import import rules_of_files
+from threadline.capabilities.decide.rules.file_import import rules_of_files
+from threadline.capabilities.foundation.definitions.writing import yaml_of
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.operation_calls import convert, shown
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from threadline.capabilities.inbox.operations import has_inbox
-from threadline.capabilities.inbox.page import PATH as INBOX_PATH
+from threadline.capabilities.reach.inbox.operations import has_inbox
+from threadline.capabilities.reach.inbox.page import PATH as INBOX_PATH
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from threadline.capabilities.whatif.job import save
-from threadline.capabilities.whatif.operations.runs import WHAT_IF
-from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
-from threadline.capabilities.whatif.views import WhatIfView, view
+from threadline.capabilities.decide.whatif.job import save
+from threadline.capabilities.decide.whatif.operations.runs import WHAT_IF
+from threadline.capabilities.decide.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
+from threadline.capabilities.decide.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.counted import counted

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from threadline.capabilities.rules.actions import KINDS, SYNONYMS, Kind, Param
+from threadline.capabilities.decide.rules.actions import KINDS, SYNONYMS, Kind, Param
 from threadline.surfaces.console.condition_form import KINDS as VALUE_KINDS
 from threadline.surfaces.console.condition_form import Unfinished, typed_value
 from threadline.surfaces.console.formats import label, number, words

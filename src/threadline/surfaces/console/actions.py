@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
-from threadline.capabilities.definitions import Document, Noted, Plain
+from threadline.capabilities.foundation.definitions import Document, Noted, Plain
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from threadline.capabilities.conditions import All, AnyOf, Node, Not, Path, Test
-from threadline.capabilities.conditions.operators import OPERATORS
+from threadline.capabilities.foundation.conditions import All, AnyOf, Node, Not, Path, Test
+from threadline.capabilities.foundation.conditions.operators import OPERATORS
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import check_date
 

@@ -7,11 +7,11 @@ from contextlib import suppress
 from math import inf
 from typing import Any
 
-from threadline.capabilities.conditions import Node, plain
-from threadline.capabilities.conditions.reading import read_tree
-from threadline.capabilities.definitions import Document, Noted, Plain
-from threadline.capabilities.definitions.splicing import spliced, value_of
-from threadline.capabilities.definitions.writing import yaml_of
+from threadline.capabilities.foundation.conditions import Node, plain
+from threadline.capabilities.foundation.conditions.reading import read_tree
+from threadline.capabilities.foundation.definitions import Document, Noted, Plain
+from threadline.capabilities.foundation.definitions.splicing import spliced, value_of
+from threadline.capabilities.foundation.definitions.writing import yaml_of
 
 _BROKEN = re.compile(r"[\0\r\n]")
 

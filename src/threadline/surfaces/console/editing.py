@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from threadline.capabilities.conditions.fields import RELATIVE
-from threadline.capabilities.conditions.wording import field_text
+from threadline.capabilities.foundation.conditions.fields import RELATIVE
+from threadline.capabilities.foundation.conditions.wording import field_text
 from threadline.kernel.errors import InvalidValue
 from threadline.surfaces.console import action_form
 from threadline.surfaces.console.asking import Asking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from threadline.capabilities.conditions.wording import wording
+from threadline.capabilities.foundation.conditions.wording import wording
 
 GROUPS = {"all": "all of these", "any": "at least one of these", "not": "not"}
 

@@ -11,8 +11,8 @@ import strawberry
 from strawberry.extensions import SchemaExtension
 from strawberry.schema.config import StrawberryConfig
 
-from threadline.capabilities.people.operations.people import PersonSummary
-from threadline.capabilities.people.operations.person import PersonView
+from threadline.capabilities.profile.people.operations.people import PersonSummary
+from threadline.capabilities.profile.people.operations.person import PersonView
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
 from threadline.surfaces.graphql.loading import Loading

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.interests.actions import SEPARATOR
-from threadline.capabilities.interests.attribution import FIELDS
-from threadline.capabilities.interests.definition import (
+from threadline.capabilities.profile.interests.actions import SEPARATOR
+from threadline.capabilities.profile.interests.attribution import FIELDS
+from threadline.capabilities.profile.interests.definition import (
     ACTION_VALUE_LENGTH_MAX,
     APPLICATION_LENGTH_MAX,
     SCOPE_LENGTH_MAX,
     TOPIC_LENGTH_MAX,
 )
-from threadline.capabilities.interests.events import ACTION
+from threadline.capabilities.profile.interests.events import ACTION
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ids import short_hash

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.splicing import spliced
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.splicing import spliced
 from threadline.kernel.errors import Conflict
 from threadline.settings import Settings, definition_files, definitions_file
 from threadline.settings.loading import definitions_beside

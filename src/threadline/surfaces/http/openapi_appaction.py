@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.alerts.definition import SEVERITIES
-from threadline.capabilities.alerts.operations.person import AlertDismissResult, AlertsResult
-from threadline.capabilities.alerts.projection import ID_PATTERN
+from threadline.capabilities.reach.alerts.definition import SEVERITIES
+from threadline.capabilities.reach.alerts.operations.person import AlertDismissResult, AlertsResult
+from threadline.capabilities.reach.alerts.projection import ID_PATTERN
 from threadline.surfaces.http.appaction import (
     ANONYMOUS_PATH,
     RANKING_PATH,

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from threadline.capabilities.feedback.operations.intake import FEEDBACK_NOTIFY, FEEDBACK_RECEIVE
+from threadline.capabilities.reach.feedback.operations.intake import FEEDBACK_NOTIFY, FEEDBACK_RECEIVE
 from threadline.kernel.errors import LimitExceeded, ThreadlineError
 from threadline.kernel.operation import Operation
 

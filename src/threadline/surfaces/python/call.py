@@ -71,7 +71,7 @@ def call_of(operation: Operation) -> Call[Any]:
 
 def is_repeatable(operation: Operation) -> bool:
     """Whether calling it twice changes nothing that calling it once does not."""
-    # What names its request is done once; see `threadline.capabilities.events.requests`.
+    # What names its request is done once; see `threadline.capabilities.foundation.events.requests`.
     return operation.method != "POST" or "request" in field_names(operation)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from threadline.capabilities.events.recording import Draft, draft, record, unfit
+from threadline.capabilities.foundation.events.recording import Draft, draft, record, unfit
 from threadline.engine.context import Context
 from threadline.engine.credentials import fresh_key
 from threadline.engine.engine import Engine

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from threadline.capabilities.events.operations.record import RecordResult
+from threadline.capabilities.foundation.events.operations.record import RecordResult
 from threadline.kernel import errors
 from threadline.kernel.errors import InvalidValue, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_EVENTS_MAX

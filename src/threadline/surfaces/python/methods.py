@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 
 import msgspec
 
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.events.forms import Time
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.events.forms import Time
 from threadline.engine.folding.capabilities import installed
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.operation import JSON_TEXT, Group, Operation

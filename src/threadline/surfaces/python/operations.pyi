@@ -5,107 +5,107 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec
 
 from msgspec import UNSET
 
-from threadline.capabilities.accounts import operations as accounts_operations
-from threadline.capabilities.alerts.operations import forms as alerts_operations_forms
-from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
-from threadline.capabilities.alerts.operations import person as alerts_operations_person
-from threadline.capabilities.alerts.operations import written as alerts_operations_written
-from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
-from threadline.capabilities.analytics.operations import cohorts as analytics_operations_cohorts
-from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
-from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
-from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
-from threadline.capabilities.analytics.operations import journey as analytics_operations_journey
-from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
-from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
-from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
-from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
-from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
-from threadline.capabilities.analytics.operations import today as analytics_operations_today
-from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
-from threadline.capabilities.audit_log import operations as audit_log_operations
-from threadline.capabilities.broadcasts import definition as broadcasts_definition
-from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
-from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
-from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
-from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
-from threadline.capabilities.definitions import applying as definitions_applying
-from threadline.capabilities.doctor import operations as doctor_operations
-from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
-from threadline.capabilities.drafts.operations import features as drafts_operations_features
-from threadline.capabilities.drafts.operations import fields as drafts_operations_fields
-from threadline.capabilities.drafts.operations import proposals as drafts_operations_proposals
-from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
-from threadline.capabilities.drafts.operations import showing as drafts_operations_showing
-from threadline.capabilities.effects import operations as effects_operations
-from threadline.capabilities.erasure import operations as erasure_operations
-from threadline.capabilities.events import forms as events_forms
-from threadline.capabilities.events import rejected as events_rejected
-from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
-from threadline.capabilities.events.operations import events as events_operations_events
-from threadline.capabilities.events.operations import feed as events_operations_feed
-from threadline.capabilities.events.operations import rejected as events_operations_rejected
-from threadline.capabilities.events.operations import resubmission as events_operations_resubmission
-from threadline.capabilities.features.operations import definitions as features_operations_definitions
-from threadline.capabilities.features.operations import spread as features_operations_spread
-from threadline.capabilities.features.operations import top as features_operations_top
-from threadline.capabilities.features.operations import training_set as features_operations_training_set
-from threadline.capabilities.features.operations import vector as features_operations_vector
-from threadline.capabilities.feedback.operations import events as feedback_operations_events
-from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
-from threadline.capabilities.inbox import operations as inbox_operations
-from threadline.capabilities.interests import operations as interests_operations
-from threadline.capabilities.jobs import operations as jobs_operations
-from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
-from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
-from threadline.capabilities.journeys.operations import people as journeys_operations_people
-from threadline.capabilities.journeys.operations import tried as journeys_operations_tried
-from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
-from threadline.capabilities.keys import operations as keys_operations
-from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
-from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
-from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
-from threadline.capabilities.mail.operations import as_sent as mail_operations_as_sent
-from threadline.capabilities.mail.operations import history as mail_operations_history
-from threadline.capabilities.mail.operations import preview as mail_operations_preview
-from threadline.capabilities.mail.operations import send as mail_operations_send
-from threadline.capabilities.mail.operations import templates as mail_operations_templates
-from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
-from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
-from threadline.capabilities.memory.operations import facts as memory_operations_facts
-from threadline.capabilities.memory.operations import lineage as memory_operations_lineage
-from threadline.capabilities.memory.operations import variables as memory_operations_variables
-from threadline.capabilities.message_status import operations as message_status_operations
-from threadline.capabilities.people.operations import merges as people_operations_merges
-from threadline.capabilities.people.operations import names as people_operations_names
-from threadline.capabilities.people.operations import people as people_operations_people
-from threadline.capabilities.people.operations import person as people_operations_person
-from threadline.capabilities.people.operations import tags as people_operations_tags
-from threadline.capabilities.points.operations import balance as points_operations_balance
-from threadline.capabilities.points.operations import ledger as points_operations_ledger
-from threadline.capabilities.points.operations import tables as points_operations_tables
-from threadline.capabilities.points.operations import transactions as points_operations_transactions
-from threadline.capabilities.retention import operations as retention_operations
-from threadline.capabilities.rules.operations import decisions as rules_operations_decisions
-from threadline.capabilities.rules.operations import evaluation as rules_operations_evaluation
-from threadline.capabilities.rules.operations import rules as rules_operations_rules
-from threadline.capabilities.rules.operations import sets as rules_operations_sets
-from threadline.capabilities.rules.operations import shadows as rules_operations_shadows
-from threadline.capabilities.rules.operations import verification as rules_operations_verification
-from threadline.capabilities.rules.operations import versions as rules_operations_versions
-from threadline.capabilities.search.operations import correlate as search_operations_correlate
-from threadline.capabilities.search.operations import find as search_operations_find
-from threadline.capabilities.search.operations import index as search_operations_index
-from threadline.capabilities.search.operations import people as search_operations_people
-from threadline.capabilities.search.operations import timeline as search_operations_timeline
-from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
-from threadline.capabilities.segments.operations import members as segments_operations_members
-from threadline.capabilities.segments.operations import person as segments_operations_person
-from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
-from threadline.capabilities.streaks import operations as streaks_operations
-from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
-from threadline.capabilities.whatif import views as whatif_views
-from threadline.capabilities.whatif.operations import results as whatif_operations_results
+from threadline.capabilities.ask.analytics.operations import attribution as ask_analytics_operations_attribution
+from threadline.capabilities.ask.analytics.operations import cohorts as ask_analytics_operations_cohorts
+from threadline.capabilities.ask.analytics.operations import distribution as ask_analytics_operations_distribution
+from threadline.capabilities.ask.analytics.operations import experiment as ask_analytics_operations_experiment
+from threadline.capabilities.ask.analytics.operations import funnel as ask_analytics_operations_funnel
+from threadline.capabilities.ask.analytics.operations import journey as ask_analytics_operations_journey
+from threadline.capabilities.ask.analytics.operations import lifetime as ask_analytics_operations_lifetime
+from threadline.capabilities.ask.analytics.operations import paths as ask_analytics_operations_paths
+from threadline.capabilities.ask.analytics.operations import retention as ask_analytics_operations_retention
+from threadline.capabilities.ask.analytics.operations import rfm as ask_analytics_operations_rfm
+from threadline.capabilities.ask.analytics.operations import sessions as ask_analytics_operations_sessions
+from threadline.capabilities.ask.analytics.operations import today as ask_analytics_operations_today
+from threadline.capabilities.ask.analytics.operations import trend as ask_analytics_operations_trend
+from threadline.capabilities.ask.message_status import operations as ask_message_status_operations
+from threadline.capabilities.ask.search.operations import correlate as ask_search_operations_correlate
+from threadline.capabilities.ask.search.operations import find as ask_search_operations_find
+from threadline.capabilities.ask.search.operations import index as ask_search_operations_index
+from threadline.capabilities.ask.search.operations import people as ask_search_operations_people
+from threadline.capabilities.ask.search.operations import timeline as ask_search_operations_timeline
+from threadline.capabilities.decide.drafts.operations import checking as decide_drafts_operations_checking
+from threadline.capabilities.decide.drafts.operations import features as decide_drafts_operations_features
+from threadline.capabilities.decide.drafts.operations import fields as decide_drafts_operations_fields
+from threadline.capabilities.decide.drafts.operations import proposals as decide_drafts_operations_proposals
+from threadline.capabilities.decide.drafts.operations import segments as decide_drafts_operations_segments
+from threadline.capabilities.decide.drafts.operations import showing as decide_drafts_operations_showing
+from threadline.capabilities.decide.rules.operations import decisions as decide_rules_operations_decisions
+from threadline.capabilities.decide.rules.operations import evaluation as decide_rules_operations_evaluation
+from threadline.capabilities.decide.rules.operations import rules as decide_rules_operations_rules
+from threadline.capabilities.decide.rules.operations import sets as decide_rules_operations_sets
+from threadline.capabilities.decide.rules.operations import shadows as decide_rules_operations_shadows
+from threadline.capabilities.decide.rules.operations import verification as decide_rules_operations_verification
+from threadline.capabilities.decide.rules.operations import versions as decide_rules_operations_versions
+from threadline.capabilities.decide.whatif import views as decide_whatif_views
+from threadline.capabilities.decide.whatif.operations import results as decide_whatif_operations_results
+from threadline.capabilities.foundation.definitions import applying as foundation_definitions_applying
+from threadline.capabilities.foundation.events import forms as foundation_events_forms
+from threadline.capabilities.foundation.events import rejected as foundation_events_rejected
+from threadline.capabilities.foundation.events.operations import catalogue as foundation_events_operations_catalogue
+from threadline.capabilities.foundation.events.operations import events as foundation_events_operations_events
+from threadline.capabilities.foundation.events.operations import feed as foundation_events_operations_feed
+from threadline.capabilities.foundation.events.operations import rejected as foundation_events_operations_rejected
+from threadline.capabilities.foundation.events.operations import resubmission as foundation_events_operations_resubmission
+from threadline.capabilities.foundation.jobs import operations as foundation_jobs_operations
+from threadline.capabilities.foundation.webhooks.operations import destinations as foundation_webhooks_operations_destinations
+from threadline.capabilities.operate.accounts import operations as operate_accounts_operations
+from threadline.capabilities.operate.audit_log import operations as operate_audit_log_operations
+from threadline.capabilities.operate.doctor import operations as operate_doctor_operations
+from threadline.capabilities.operate.effects import operations as operate_effects_operations
+from threadline.capabilities.operate.erasure import operations as operate_erasure_operations
+from threadline.capabilities.operate.keys import operations as operate_keys_operations
+from threadline.capabilities.operate.retention import operations as operate_retention_operations
+from threadline.capabilities.profile.features.operations import definitions as profile_features_operations_definitions
+from threadline.capabilities.profile.features.operations import spread as profile_features_operations_spread
+from threadline.capabilities.profile.features.operations import top as profile_features_operations_top
+from threadline.capabilities.profile.features.operations import training_set as profile_features_operations_training_set
+from threadline.capabilities.profile.features.operations import vector as profile_features_operations_vector
+from threadline.capabilities.profile.interests import operations as profile_interests_operations
+from threadline.capabilities.profile.leaderboards.operations import board_query as profile_leaderboards_operations_board_query
+from threadline.capabilities.profile.leaderboards.operations import definitions as profile_leaderboards_operations_definitions
+from threadline.capabilities.profile.leaderboards.operations import standing as profile_leaderboards_operations_standing
+from threadline.capabilities.profile.memory.operations import corrections as profile_memory_operations_corrections
+from threadline.capabilities.profile.memory.operations import derivations as profile_memory_operations_derivations
+from threadline.capabilities.profile.memory.operations import facts as profile_memory_operations_facts
+from threadline.capabilities.profile.memory.operations import lineage as profile_memory_operations_lineage
+from threadline.capabilities.profile.memory.operations import variables as profile_memory_operations_variables
+from threadline.capabilities.profile.people.operations import merges as profile_people_operations_merges
+from threadline.capabilities.profile.people.operations import names as profile_people_operations_names
+from threadline.capabilities.profile.people.operations import people as profile_people_operations_people
+from threadline.capabilities.profile.people.operations import person as profile_people_operations_person
+from threadline.capabilities.profile.people.operations import tags as profile_people_operations_tags
+from threadline.capabilities.profile.points.operations import balance as profile_points_operations_balance
+from threadline.capabilities.profile.points.operations import ledger as profile_points_operations_ledger
+from threadline.capabilities.profile.points.operations import tables as profile_points_operations_tables
+from threadline.capabilities.profile.points.operations import transactions as profile_points_operations_transactions
+from threadline.capabilities.profile.segments.operations import definitions as profile_segments_operations_definitions
+from threadline.capabilities.profile.segments.operations import members as profile_segments_operations_members
+from threadline.capabilities.profile.segments.operations import person as profile_segments_operations_person
+from threadline.capabilities.profile.segments.operations import sizes as profile_segments_operations_sizes
+from threadline.capabilities.profile.streaks import operations as profile_streaks_operations
+from threadline.capabilities.reach.alerts.operations import forms as reach_alerts_operations_forms
+from threadline.capabilities.reach.alerts.operations import listed as reach_alerts_operations_listed
+from threadline.capabilities.reach.alerts.operations import person as reach_alerts_operations_person
+from threadline.capabilities.reach.alerts.operations import written as reach_alerts_operations_written
+from threadline.capabilities.reach.broadcasts import definition as reach_broadcasts_definition
+from threadline.capabilities.reach.broadcasts.operations import creating as reach_broadcasts_operations_creating
+from threadline.capabilities.reach.broadcasts.operations import reading as reach_broadcasts_operations_reading
+from threadline.capabilities.reach.consent.operations import subscriptions as reach_consent_operations_subscriptions
+from threadline.capabilities.reach.consent.operations import suppression as reach_consent_operations_suppression
+from threadline.capabilities.reach.feedback.operations import events as reach_feedback_operations_events
+from threadline.capabilities.reach.feedback.operations import intake as reach_feedback_operations_intake
+from threadline.capabilities.reach.inbox import operations as reach_inbox_operations
+from threadline.capabilities.reach.journeys.operations import acting as reach_journeys_operations_acting
+from threadline.capabilities.reach.journeys.operations import definitions as reach_journeys_operations_definitions
+from threadline.capabilities.reach.journeys.operations import people as reach_journeys_operations_people
+from threadline.capabilities.reach.journeys.operations import tried as reach_journeys_operations_tried
+from threadline.capabilities.reach.journeys.operations import what_if as reach_journeys_operations_what_if
+from threadline.capabilities.reach.mail.operations import as_sent as reach_mail_operations_as_sent
+from threadline.capabilities.reach.mail.operations import history as reach_mail_operations_history
+from threadline.capabilities.reach.mail.operations import preview as reach_mail_operations_preview
+from threadline.capabilities.reach.mail.operations import send as reach_mail_operations_send
+from threadline.capabilities.reach.mail.operations import templates as reach_mail_operations_templates
 from msgspec import UNSET
 
 from threadline.kernel.operation import Operation
@@ -121,14 +121,14 @@ class _Awaited(Generic[Parameters, Answer]):
 class _Accounts:
     """People who use the console, and their roles."""
     def change(self, name: str, *, role: Literal['viewer', 'marketer', 'operator', 'admin'] | None = None,
-        password: str | None = None) -> accounts_operations.AccountEntry:
+        password: str | None = None) -> operate_accounts_operations.AccountEntry:
         """Give an account another role, or another password."""
     def create(self, *, name: str, role: Literal['viewer', 'marketer', 'operator', 'admin'],
-        password: str) -> accounts_operations.AccountEntry:
+        password: str) -> operate_accounts_operations.AccountEntry:
         """Make an account for somebody who is to use the console."""
-    def list(self) -> accounts_operations.AccountList:
+    def list(self) -> operate_accounts_operations.AccountList:
         """List the accounts of the workspace."""
-    def remove(self, name: str) -> accounts_operations.AccountEntry:
+    def remove(self, name: str) -> operate_accounts_operations.AccountEntry:
         """Remove an account: its sessions end."""
 
 class _AsyncAccounts:
@@ -139,25 +139,26 @@ class _AsyncAccounts:
 
 class _Alerts:
     """Messages that people see inside an application."""
-    def dismiss(self, id: str, alert: str, *, anyone: bool = False) -> alerts_operations_person.AlertDismissResult:
+    def dismiss(self, id: str, alert: str, *,
+        anyone: bool = False) -> reach_alerts_operations_person.AlertDismissResult:
         """Dismiss an alert for a person."""
     def list(self, *, cursor: str = '', limit: int = 100,
-        state: Literal['', 'active', 'scheduled', 'over', 'withdrawn'] = '') -> alerts_operations_listed.AlertList:
+        state: Literal['', 'active', 'scheduled', 'over', 'withdrawn'] = '') -> reach_alerts_operations_listed.AlertList:
         """List alerts by id: active, scheduled, over or withdrawn."""
     def of(self, id: str, *, severity: Literal['', 'info', 'warning', 'critical'] = '', dismissed: bool = False,
-        anyone: bool = False, at: Moment | None = None) -> alerts_operations_person.AlertsResult:
+        anyone: bool = False, at: Moment | None = None) -> reach_alerts_operations_person.AlertsResult:
         """Show the alerts that a person sees, now or at an instant."""
-    def show(self, id: str, *, version: int | None = None) -> alerts_operations_forms.AlertVersion:
+    def show(self, id: str, *, version: int | None = None) -> reach_alerts_operations_forms.AlertVersion:
         """Show an alert as it was written, in its newest version or another."""
-    def versions(self, id: str, *, cursor: str = '', limit: int = 100) -> alerts_operations_listed.AlertVersions:
+    def versions(self, id: str, *, cursor: str = '', limit: int = 100) -> reach_alerts_operations_listed.AlertVersions:
         """List the versions of an alert, oldest first: who wrote each and when."""
-    def withdraw(self, id: str, *, note: str = '') -> alerts_operations_written.AlertWriteResult:
+    def withdraw(self, id: str, *, note: str = '') -> reach_alerts_operations_written.AlertWriteResult:
         """Withdraw an alert, so that nobody sees it any more."""
     def write(self, id: str, *, title: str, body: str = '', link: str = '',
         severity: Literal['info', 'warning', 'critical'] = 'info', start: Moment | None = None,
         stop: Moment | None = None, tags: Many[str] = (), segments: Many[str] = (),
         when: Mapping[str, Any] | None = None, dismissable: bool = True, shown_again: bool = False,
-        expected: int | None = None) -> alerts_operations_written.AlertWriteResult:
+        expected: int | None = None) -> reach_alerts_operations_written.AlertWriteResult:
         """Write an alert, or a new version of it."""
 
 class _AsyncAlerts:
@@ -173,53 +174,53 @@ class _Analytics:
     """Everybody's events in numbers and pictures."""
     def attribution(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         channel: str = 'context.campaign.source', touches: str = '*', window: str = '30d', half_life: str = '7d',
-        value: str = '', most: int = 15) -> analytics_operations_attribution.Attribution:
+        value: str = '', most: int = 15) -> ask_analytics_operations_attribution.Attribution:
         """Credit conversions to the channels before them, by six models."""
     def cohorts(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
         per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, event: str = 'purchase_completed',
-        value: str = '') -> analytics_operations_cohorts.Cohorts:
+        value: str = '') -> ask_analytics_operations_cohorts.Cohorts:
         """Add up what people do or spend as they age, by the period in which they began."""
     def distribution(self, *, start: Moment | None = None, stop: Moment | None = None, feature: str, segment: str = '',
         baseline_start: Moment | None = None, baseline_stop: Moment | None = None, baseline_segment: str = '',
-        most: int = 10) -> analytics_operations_distribution.Distribution:
+        most: int = 10) -> ask_analytics_operations_distribution.Distribution:
         """Show how a feature is spread over people, and how far it has drifted."""
     def experiment(self, *, start: Moment | None = None, stop: Moment | None = None, broadcast: str = '',
         journey: str = '', step: str = '', assignment: str = '', arm: str = 'arm', metric: str = 'purchase_completed',
         value: str = '', window: str = '14d', control: str = '', weights: Many[str] = (), confidence: int = 95,
-        planned: int = 1000) -> analytics_operations_experiment.Experiment:
+        planned: int = 1000) -> ask_analytics_operations_experiment.Experiment:
         """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
     def funnel(self, *, start: Moment | None = None, stop: Moment | None = None, steps: Many[str], window: str = '7d',
-        by: str = '', most: int = 7) -> analytics_operations_funnel.Funnel:
+        by: str = '', most: int = 7) -> ask_analytics_operations_funnel.Funnel:
         """Count who gets from step to step within a time, and how long it takes."""
     def journey(self, *, start: Moment | None = None, stop: Moment | None = None,
-        journey: str) -> analytics_operations_journey.JourneyFlow:
+        journey: str) -> ask_analytics_operations_journey.JourneyFlow:
         """Count who came to each step of a journey, along which arrow, and where people left it."""
     def lifetime(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         where: str | Mapping[str, Any] = '', value: str = 'total', weeks: int = 52,
-        most: int = 100) -> analytics_operations_lifetime.Lifetime:
+        most: int = 100) -> ask_analytics_operations_lifetime.Lifetime:
         """Say who will buy again, how often and for how much."""
     def paths(self, *, start: Moment | None = None, stop: Moment | None = None, start_at: str = '*',
         direction: Literal['after', 'before'] = 'after', depth: int = 4, gap: str = '30m', by: str = '',
-        most: int = 7) -> analytics_operations_paths.Paths:
+        most: int = 7) -> ask_analytics_operations_paths.Paths:
         """Follow what people do after an event, or did before it, step by step."""
     def retention(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
         per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, returning: str = '*',
-        kind: Literal['bounded', 'rolling'] = 'bounded') -> analytics_operations_retention.Retention:
+        kind: Literal['bounded', 'rolling'] = 'bounded') -> ask_analytics_operations_retention.Retention:
         """Count who comes back, by the period in which they began."""
     def rfm(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         where: str | Mapping[str, Any] = '', value: str = 'total',
         group: Literal['', 'champions', 'loyal', 'promising', 'new', 'waning', 'at risk', 'asleep'] = '',
-        most: int = 100) -> analytics_operations_rfm.Rfm:
+        most: int = 100) -> ask_analytics_operations_rfm.Rfm:
         """Score people by how lately, how often and for how much they bought."""
     def sessions(self, *, start: Moment | None = None, stop: Moment | None = None, events: str = '*', gap: str = '30m',
         per: Literal['day', 'week', 'month'] = 'day', by: str = '',
-        most: int = 7) -> analytics_operations_sessions.Sessions:
+        most: int = 7) -> ask_analytics_operations_sessions.Sessions:
         """Count visits by the pauses between events, how long they last and how much happens in them."""
-    def today(self) -> analytics_operations_today.Today:
+    def today(self) -> ask_analytics_operations_today.Today:
         """Compare today with the same hours of the day before: people, new people, events by type."""
     def trend(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = '',
         where: str | Mapping[str, Any] = '', per: Literal['day', 'week', 'month'] = 'day', by: str = '',
-        most: int = 7) -> analytics_operations_trend.Trend:
+        most: int = 7) -> ask_analytics_operations_trend.Trend:
         """Count an event and the people who had it, by day, week or month."""
 
 class _AsyncAnalytics:
@@ -240,7 +241,8 @@ class _AsyncAnalytics:
 class _AuditLog:
     """Who changed what, and when."""
     def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
-        who: str = '', operation: str = '', object: str = '', outcome: str = '') -> audit_log_operations.AuditLogPage:
+        who: str = '', operation: str = '', object: str = '',
+        outcome: str = '') -> operate_audit_log_operations.AuditLogPage:
         """List what was changed by whom, the newest first."""
 
 class _AsyncAuditLog:
@@ -248,32 +250,32 @@ class _AsyncAuditLog:
 
 class _Broadcasts:
     """One mail to everybody of an audience, once."""
-    def cancel(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+    def cancel(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Cancel a broadcast for ever: mails that have not left are withdrawn."""
     def create(self, id: str, *, template: str, subject: str = '', sender: str = '', topic: str = '',
         variables: Mapping[str, Any] | None = None,
-        audience: broadcasts_definition.Audience | Mapping[str, Any] | None = None, at: str = '', zone: str = 'UTC',
-        in_zone_of_recipient: bool = False, arms: Many[broadcasts_definition.Arm | Mapping[str, Any]] = (),
-        holdout: float = 0.0,
-        winner: broadcasts_definition.Winner | Mapping[str, Any] | None = None) -> broadcasts_operations_reading.BroadcastView:
+        audience: reach_broadcasts_definition.Audience | Mapping[str, Any] | None = None, at: str = '',
+        zone: str = 'UTC', in_zone_of_recipient: bool = False,
+        arms: Many[reach_broadcasts_definition.Arm | Mapping[str, Any]] = (), holdout: float = 0.0,
+        winner: reach_broadcasts_definition.Winner | Mapping[str, Any] | None = None) -> reach_broadcasts_operations_reading.BroadcastView:
         """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
     def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None,
-        stop: Moment | None = None) -> broadcasts_operations_reading.BroadcastsPage:
+        stop: Moment | None = None) -> reach_broadcasts_operations_reading.BroadcastsPage:
         """List broadcasts, the newest first, or those created in a range of time."""
-    def measure(self, id: str, *, event: str, within: str = '7d') -> jobs_operations.JobView:
+    def measure(self, id: str, *, event: str, within: str = '7d') -> foundation_jobs_operations.JobView:
         """Start a job that counts by arm, holdout included, who had an event after being addressed."""
-    def pause(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+    def pause(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Pause a broadcast: mails that have not left wait until it is resumed."""
-    def preview(self, id: str) -> broadcasts_operations_creating.Preview:
+    def preview(self, id: str) -> reach_broadcasts_operations_creating.Preview:
         """Count the audience of a broadcast and show ten of its people; nothing is sent."""
     def recipients(self, id: str, *, cursor: str = '',
-        limit: int = 100) -> broadcasts_operations_reading.RecipientsPage:
+        limit: int = 100) -> reach_broadcasts_operations_reading.RecipientsPage:
         """List the recipients of a broadcast, with arm and status."""
-    def resume(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+    def resume(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Go on with a broadcast that was paused or has failed."""
-    def show(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+    def show(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Show a broadcast and how far it has come."""
-    def start(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+    def start(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Start a broadcast: at its time, or at once if it has none."""
 
 class _AsyncBroadcasts:
@@ -291,13 +293,14 @@ class _AsyncBroadcasts:
 class _Consent:
     """Topics, and who is subscribed to them."""
     def change(self, id: str, *, subscribe: Many[str] = (), unsubscribe: Many[str] = (), everything: bool = False,
-        address: str = '', confirmed: bool = False, request: str = '') -> consent_operations_subscriptions.ChangeResult:
+        address: str = '', confirmed: bool = False,
+        request: str = '') -> reach_consent_operations_subscriptions.ChangeResult:
         """Subscribe a person to topics, or unsubscribe them."""
-    def link(self, id: str, *, address: str = '') -> consent_operations_subscriptions.LinkResult:
+    def link(self, id: str, *, address: str = '') -> reach_consent_operations_subscriptions.LinkResult:
         """Make the link to a person's preferences page."""
-    def of(self, id: str, *, address: str = '') -> consent_operations_subscriptions.ConsentResult:
+    def of(self, id: str, *, address: str = '') -> reach_consent_operations_subscriptions.ConsentResult:
         """Show what a person is subscribed to."""
-    def topics(self) -> consent_operations_subscriptions.TopicList:
+    def topics(self) -> reach_consent_operations_subscriptions.TopicList:
         """List the topics that people may subscribe to."""
 
 class _AsyncConsent:
@@ -308,19 +311,19 @@ class _AsyncConsent:
 
 class _Decisions:
     """What rules have decided, and why."""
-    def audit(self, decision: str) -> rules_operations_decisions.AuditResult:
+    def audit(self, decision: str) -> decide_rules_operations_decisions.AuditResult:
         """Show a decision with its event, its rule, everything it read, its cause and its consequences."""
     def evaluate(self, *, event_id: str | None = None,
-        event: events_forms.NativeEvent | Mapping[str, Any] | None = None, person: str | None = None,
+        event: foundation_events_forms.NativeEvent | Mapping[str, Any] | None = None, person: str | None = None,
         rule: str | None = None, version: int | None = None, content: Mapping[str, Any] | None = None,
         rule_set: str | None = None, record: bool = False,
-        request: str = '') -> rules_operations_evaluation.EvaluateResult:
+        request: str = '') -> decide_rules_operations_evaluation.EvaluateResult:
         """Run the rules on an event or a person, and explain each answer. Records nothing by default."""
     def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
         event: str | None = None, person: str | None = None, rule: str | None = None, version: int | None = None,
-        status: Literal['', 'Approved', 'Rejected', 'Review', 'Matched', 'NoMatch', 'Error'] = '') -> rules_operations_decisions.DecisionsPage:
+        status: Literal['', 'Approved', 'Rejected', 'Review', 'Matched', 'NoMatch', 'Error'] = '') -> decide_rules_operations_decisions.DecisionsPage:
         """List decisions, about an event, of a person, by a rule or all, the newest first."""
-    def verify(self, *, cursor: str = '', limit: int = 1000) -> rules_operations_verification.VerifyResult:
+    def verify(self, *, cursor: str = '', limit: int = 1000) -> decide_rules_operations_verification.VerifyResult:
         """Recompute decisions from what they read, and list those that do not match."""
 
 class _AsyncDecisions:
@@ -332,42 +335,42 @@ class _AsyncDecisions:
 class _Definitions:
     """Definition files: their form, and putting changes in force."""
     def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
-        seen: str = '') -> drafts_operations_proposals.DeclaredResult:
+        seen: str = '') -> decide_drafts_operations_proposals.DeclaredResult:
         """Put a proposed definition in force: written into the file of definitions, for everybody."""
-    def apply(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ApplyResult:
+    def apply(self, *, cursor: str = '', limit: int = 100) -> foundation_definitions_applying.ApplyResult:
         """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
-    def apply_in_background(self, *, yes: bool = False) -> jobs_operations.JobView:
+    def apply_in_background(self, *, yes: bool = False) -> foundation_jobs_operations.JobView:
         """Bring everybody up to the definitions in force as a job that survives restarts."""
-    def changes(self) -> definitions_applying.ChangesResult:
+    def changes(self) -> foundation_definitions_applying.ChangesResult:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
     def check(self, *, text: str,
         section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'] | None = None,
-        name: str = '') -> drafts_operations_checking.CheckResult:
+        name: str = '') -> decide_drafts_operations_checking.CheckResult:
         """Check a definition, or a file of them, beside everything in force; nothing is changed."""
     def declare(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str,
-        text: str) -> drafts_operations_proposals.DeclaredResult:
+        text: str) -> decide_drafts_operations_proposals.DeclaredResult:
         """Put a definition in force: written into the file of definitions, for everybody."""
     def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
-        reason: str = '') -> drafts_operations_proposals.ProposalView:
+        reason: str = '') -> decide_drafts_operations_proposals.ProposalView:
         """Decline a proposed definition; take one that was declined off the list."""
-    def fields(self, *, people: int = 50, events: bool = False) -> drafts_operations_fields.FieldsResult:
+    def fields(self, *, people: int = 50, events: bool = False) -> decide_drafts_operations_fields.FieldsResult:
         """List the fields that a condition can name, with their types and samples of their values."""
-    def foretell(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ForetellResult:
+    def foretell(self, *, cursor: str = '', limit: int = 100) -> foundation_definitions_applying.ForetellResult:
         """What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is empty."""
-    def proposals(self) -> drafts_operations_proposals.ProposalsResult:
+    def proposals(self) -> decide_drafts_operations_proposals.ProposalsResult:
         """List the definitions that are proposed."""
     def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, text: str,
-        note: str = '') -> drafts_operations_proposals.ProposalView:
+        note: str = '') -> decide_drafts_operations_proposals.ProposalView:
         """Propose a definition, in the place of what you have proposed under its name."""
-    def reload(self) -> definitions_applying.ChangesResult:
+    def reload(self) -> foundation_definitions_applying.ChangesResult:
         """Put the definition files, as they are now, in force in a running server; all of them or none."""
     def schema(self) -> dict[str, Any]:
         """Give the JSON Schema of definition files, for editors that check while you type."""
     def show(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
-        name: str) -> drafts_operations_showing.DefinitionText:
+        name: str) -> decide_drafts_operations_showing.DefinitionText:
         """Show a definition in force as it is written."""
     def withdraw(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'],
-        name: str) -> drafts_operations_proposals.ProposalView:
+        name: str) -> decide_drafts_operations_proposals.ProposalView:
         """Withdraw a definition that you have proposed."""
 
 class _AsyncDefinitions:
@@ -389,19 +392,20 @@ class _AsyncDefinitions:
 
 class _Effects:
     """What leaves: queues, dead letters and unknown outcomes."""
-    def parked(self, *, cursor: str = '', limit: int = 100, queue: str = '') -> effects_operations.ParkedEffects:
+    def parked(self, *, cursor: str = '', limit: int = 100,
+        queue: str = '') -> operate_effects_operations.ParkedEffects:
         """List effects of all kinds that were given up on, and why."""
-    def queues(self) -> effects_operations.QueueList:
+    def queues(self) -> operate_effects_operations.QueueList:
         """List the queues, and how many effects wait in each or are unknown."""
     def redrive(self, *, cursor: str = '', limit: int = 100, queue: str = '',
-        ids: Many[str] = ()) -> effects_operations.RedrivenEffects:
+        ids: Many[str] = ()) -> operate_effects_operations.RedrivenEffects:
         """Make effects that were given up on due again."""
     def resolve(self, id: str, *, outcome: Literal['happened', 'send_again', 'give_up'],
-        why: str = '') -> effects_operations.Resolved:
+        why: str = '') -> operate_effects_operations.Resolved:
         """Say what became of an unknown effect: it happened, it is sent again, or it is given up."""
-    def timers(self, *, cursor: str = '', limit: int = 100) -> effects_operations.TimersPage:
+    def timers(self, *, cursor: str = '', limit: int = 100) -> operate_effects_operations.TimersPage:
         """List what is due later, by due time."""
-    def unknown(self, *, cursor: str = '', limit: int = 100) -> effects_operations.UnknownPage:
+    def unknown(self, *, cursor: str = '', limit: int = 100) -> operate_effects_operations.UnknownPage:
         """List effects that were claimed and of which nobody knows whether they happened."""
 
 class _AsyncEffects:
@@ -414,11 +418,11 @@ class _AsyncEffects:
 
 class _Erasures:
     """People who were erased: certificates without names."""
-    def ids(self, id: str) -> erasure_operations.ErasedIds:
+    def ids(self, id: str) -> operate_erasure_operations.ErasedIds:
         """List the ids of the events that an erasure has taken out of the log."""
-    def list(self, *, cursor: str = '', limit: int = 100) -> erasure_operations.ErasuresPage:
+    def list(self, *, cursor: str = '', limit: int = 100) -> operate_erasure_operations.ErasuresPage:
         """List the erasures of people, with their certificates."""
-    def show(self, id: str) -> erasure_operations.ErasureView:
+    def show(self, id: str) -> operate_erasure_operations.ErasureView:
         """Show an erasure, how far it has come, and its certificate."""
 
 class _AsyncErasures:
@@ -429,13 +433,13 @@ class _AsyncErasures:
 class _Events:
     """What happened: to one person, or everything in order."""
     def feed(self, *, cursor: str = '', limit: int = 100,
-        skip_damaged: bool = False) -> events_operations_feed.FeedPage:
+        skip_damaged: bool = False) -> foundation_events_operations_feed.FeedPage:
         """Follow every event of the workspace in the order of commits."""
     def of(self, id: str, *, cursor: str = '', limit: int = 100, start: Moment | None = None,
         stop: Moment | None = None, type: str = '', types: Many[str] = (),
-        order: Literal['asc', 'desc'] = 'desc') -> events_operations_events.EventsPage:
+        order: Literal['asc', 'desc'] = 'desc') -> foundation_events_operations_events.EventsPage:
         """List a person's events by time and type, forward or back."""
-    def show(self, id: str) -> events_forms.EventDetail:
+    def show(self, id: str) -> foundation_events_forms.EventDetail:
         """Show one event, whole, with the message that it came in, and whose it is."""
 
 class _AsyncEvents:
@@ -446,7 +450,7 @@ class _AsyncEvents:
 class _Exports:
     """Many people and their events in files."""
     def start(self, *, segment: str = '', tags: Many[str] = (), when: Mapping[str, Any] | None = None,
-        events: bool = True) -> jobs_operations.JobView:
+        events: bool = True) -> foundation_jobs_operations.JobView:
         """Start a job that writes people and their events into files, where the setting `exports` says."""
 
 class _AsyncExports:
@@ -454,19 +458,21 @@ class _AsyncExports:
 
 class _Features:
     """Numbers about people: who has which, and the highest."""
-    def list(self) -> features_operations_definitions.DefinitionsResult:
+    def list(self) -> profile_features_operations_definitions.DefinitionsResult:
         """List the features in force and what each is made of."""
     def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
-        names: str = '') -> features_operations_vector.FeaturesResult:
+        names: str = '') -> profile_features_operations_vector.FeaturesResult:
         """Show a person's feature vector, now or as it was served at an instant."""
-    def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_features.FeaturePreview:
+    def preview(self, *, text: str, name: str = '',
+        seconds: float = 2) -> decide_drafts_operations_features.FeaturePreview:
         """Reckon a feature that is being written from people's events, and show how it is spread."""
-    def spread(self, name: str, *, seconds: int = 2) -> features_operations_spread.FeatureSpread:
+    def spread(self, name: str, *, seconds: int = 2) -> profile_features_operations_spread.FeatureSpread:
         """Show how a feature is spread over people now; looks at them for two seconds."""
-    def top(self, name: str, *, limit: int = 10, lowest: bool = False) -> features_operations_top.TopResult:
+    def top(self, name: str, *, limit: int = 10, lowest: bool = False) -> profile_features_operations_top.TopResult:
         """List the people with the highest values of a feature; reads every person."""
-    def training_set(self, *, labels: Many[features_operations_training_set.LabelParams | Mapping[str, Any]],
-        names: Many[str] = (), known: Literal['then', 'now'] = 'then') -> features_operations_training_set.TrainingSet:
+    def training_set(self, *, labels: Many[profile_features_operations_training_set.LabelParams | Mapping[str, Any]],
+        names: Many[str] = (),
+        known: Literal['then', 'now'] = 'then') -> profile_features_operations_training_set.TrainingSet:
         """Give the feature vectors of people at label times, as they were served then."""
 
 class _AsyncFeatures:
@@ -480,16 +486,16 @@ class _AsyncFeatures:
 class _Feedback:
     """What became of mails: opens, clicks, bounces, replies."""
     def counters(self, *, start: Moment | None = None, stop: Moment | None = None, template: str | None = None,
-        journey: str | None = None, broadcast: str | None = None) -> feedback_operations_events.FeedbackCounters:
+        journey: str | None = None, broadcast: str | None = None) -> reach_feedback_operations_events.FeedbackCounters:
         """Count what became of the mails of a template, a journey or a broadcast."""
     def events(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
         template: str | None = None, journey: str | None = None, broadcast: str | None = None,
-        type: Literal['', 'mail_bounced', 'mail_clicked', 'mail_complained', 'mail_delayed', 'mail_delivered', 'mail_fetched', 'mail_opened', 'mail_replied', 'mail_scanned', 'mail_sent', 'mail_skipped'] = '') -> feedback_operations_events.FeedbackEventsPage:
+        type: Literal['', 'mail_bounced', 'mail_clicked', 'mail_complained', 'mail_delayed', 'mail_delivered', 'mail_fetched', 'mail_opened', 'mail_replied', 'mail_scanned', 'mail_sent', 'mail_skipped'] = '') -> reach_feedback_operations_events.FeedbackEventsPage:
         """List what became of the mails of a template, a journey or a broadcast."""
-    def notify(self, *, text: str) -> feedback_operations_intake.FeedbackTaken:
+    def notify(self, *, text: str) -> reach_feedback_operations_intake.FeedbackTaken:
         """Hand in a notification of Amazon SES."""
     def receive(self, *, raw: str, recipients: Many[str] = (),
-        sender: str | None = None) -> feedback_operations_intake.FeedbackTaken:
+        sender: str | None = None) -> reach_feedback_operations_intake.FeedbackTaken:
         """Hand in a mail that came back: a bounce, a complaint or a reply."""
 
 class _AsyncFeedback:
@@ -500,11 +506,11 @@ class _AsyncFeedback:
 
 class _Inbox:
     """Mail as it was sent in development: none left the machine."""
-    def clear(self) -> inbox_operations.InboxClearResult:
+    def clear(self) -> reach_inbox_operations.InboxClearResult:
         """Remove all mail from the development inbox."""
-    def list(self, *, cursor: str = '', limit: int = 100, to: str = '') -> inbox_operations.InboxListResult:
+    def list(self, *, cursor: str = '', limit: int = 100, to: str = '') -> reach_inbox_operations.InboxListResult:
         """List mail that was sent to the development inbox."""
-    def show(self, id: str) -> inbox_operations.InboxShowResult:
+    def show(self, id: str) -> reach_inbox_operations.InboxShowResult:
         """Show a mail of the development inbox: headers, HTML, text, links and the raw message."""
 
 class _AsyncInbox:
@@ -514,15 +520,15 @@ class _AsyncInbox:
 
 class _Interests:
     """What a person cares about and where they came from."""
-    def attribution(self, id: str) -> interests_operations.AttributionResult:
+    def attribution(self, id: str) -> profile_interests_operations.AttributionResult:
         """Show the first and the latest campaign that a person came from."""
     def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
         topic: str | None = None, scope: str | None = None, application: str | None = None,
         mode: Literal['declared', 'periods', 'decay'] = 'declared', half_life: str | None = None,
-        limit: int = 100) -> interests_operations.InterestsResult:
+        limit: int = 100) -> profile_interests_operations.InterestsResult:
         """Rank what a person cares about, now or as of an instant."""
     def summary(self, id: str, *, start: Moment | None = None, stop: Moment | None = None, topic: str | None = None,
-        application: str | None = None, limit: int = 1000) -> interests_operations.SummaryResult:
+        application: str | None = None, limit: int = 1000) -> profile_interests_operations.SummaryResult:
         """Sum up a person's actions by topic, application, scope and period."""
 
 class _AsyncInterests:
@@ -532,15 +538,15 @@ class _AsyncInterests:
 
 class _Jobs:
     """Work across many people that survives restarts."""
-    def cancel(self, id: str) -> jobs_operations.JobView:
+    def cancel(self, id: str) -> foundation_jobs_operations.JobView:
         """Stop a job for good after the page that it is at."""
-    def list(self, *, cursor: str = '', limit: int = 100) -> jobs_operations.JobsPage:
+    def list(self, *, cursor: str = '', limit: int = 100) -> foundation_jobs_operations.JobsPage:
         """List jobs, the newest first."""
-    def pause(self, id: str) -> jobs_operations.JobView:
+    def pause(self, id: str) -> foundation_jobs_operations.JobView:
         """Stop a job after the page that it is at, until it is resumed."""
-    def resume(self, id: str) -> jobs_operations.JobView:
+    def resume(self, id: str) -> foundation_jobs_operations.JobView:
         """Go on with a job that was paused or has failed."""
-    def show(self, id: str) -> jobs_operations.JobView:
+    def show(self, id: str) -> foundation_jobs_operations.JobView:
         """Show a job and how far it has come."""
 
 class _AsyncJobs:
@@ -553,33 +559,33 @@ class _AsyncJobs:
 class _Journeys:
     """Journeys: their steps, who is in them, what they would send."""
     def enter(self, id: str, name: str, *, variables: Mapping[str, Any] | None = None,
-        request: str = '') -> journeys_operations_acting.RequestResult:
+        request: str = '') -> reach_journeys_operations_acting.RequestResult:
         """Let a person enter a journey."""
     def exit(self, id: str, name: str, *, reason: str = '',
-        request: str = '') -> journeys_operations_acting.RequestResult:
+        request: str = '') -> reach_journeys_operations_acting.RequestResult:
         """Let a person leave a journey."""
-    def history(self, id: str, name: str, *, run: str = '') -> journeys_operations_people.JourneyHistoryResult:
+    def history(self, id: str, name: str, *, run: str = '') -> reach_journeys_operations_people.JourneyHistoryResult:
         """Show one way of a person through a journey, step by step."""
-    def list(self) -> journeys_operations_definitions.JourneysListResult:
+    def list(self) -> reach_journeys_operations_definitions.JourneysListResult:
         """List the journeys in force."""
-    def of(self, id: str, *, as_of: Moment | None = None) -> journeys_operations_people.JourneysOfResult:
+    def of(self, id: str, *, as_of: Moment | None = None) -> reach_journeys_operations_people.JourneysOfResult:
         """Show a person's ways through journeys, now or at an instant."""
-    def pause(self, name: str, *, person: str | None = None) -> journeys_operations_acting.PauseResult:
+    def pause(self, name: str, *, person: str | None = None) -> reach_journeys_operations_acting.PauseResult:
         """Pause a journey, or one person in it."""
     def people(self, name: str, *, cursor: str = '', limit: int = 100,
-        step: str = '') -> journeys_operations_people.JourneyPeopleResult:
+        step: str = '') -> reach_journeys_operations_people.JourneyPeopleResult:
         """List the people in a journey, or at one of its steps."""
-    def resume(self, name: str, *, person: str | None = None) -> journeys_operations_acting.PauseResult:
+    def resume(self, name: str, *, person: str | None = None) -> reach_journeys_operations_acting.PauseResult:
         """Resume a journey, or one person in it."""
-    def show(self, name: str) -> journeys_operations_definitions.JourneyView:
+    def show(self, name: str) -> reach_journeys_operations_definitions.JourneyView:
         """Show a journey, drawn, with the people at each step."""
-    def tried(self, id: str) -> journeys_operations_tried.JourneysTried:
+    def tried(self, id: str) -> reach_journeys_operations_tried.JourneysTried:
         """Show what journeys tried in the background would have sent."""
     def what_if(self, *, definitions: str, file: str = '', start: Moment | None = None, stop: Moment | None = None,
-        people: Many[str] = (), samples: int = 20) -> journeys_operations_what_if.JourneysWhatIfResult:
+        people: Many[str] = (), samples: int = 20) -> reach_journeys_operations_what_if.JourneysWhatIfResult:
         """Try journeys on history: who would have got what, and when, compared with those in force."""
     def what_if_in_background(self, *, definitions: str, file: str = '', start: Moment | None = None,
-        stop: Moment | None = None) -> jobs_operations.JobView:
+        stop: Moment | None = None) -> foundation_jobs_operations.JobView:
         """Try journeys on everybody's history in a job, which only counts."""
 
 class _AsyncJourneys:
@@ -599,11 +605,11 @@ class _AsyncJourneys:
 class _Keys:
     """Write keys and tokens: make, list and revoke them."""
     def create(self, *, name: str, kind: Literal['write_key', 'token'] = 'write_key',
-        scopes: Many[Literal['read', 'write', 'admin', 'personal']] = ()) -> keys_operations.NewKey:
+        scopes: Many[Literal['read', 'write', 'admin', 'personal']] = ()) -> operate_keys_operations.NewKey:
         """Make a write key or a token; its secret is shown only this once."""
-    def list(self) -> keys_operations.KeyList:
+    def list(self) -> operate_keys_operations.KeyList:
         """List the keys of the workspace."""
-    def revoke(self, id: str) -> keys_operations.KeyEntry:
+    def revoke(self, id: str) -> operate_keys_operations.KeyEntry:
         """Revoke a key: from now on it opens nothing."""
 
 class _AsyncKeys:
@@ -613,15 +619,16 @@ class _AsyncKeys:
 
 class _Leaderboards:
     """Who is ahead, now or in any past period."""
-    def list(self) -> leaderboards_operations_definitions.BoardsResult:
+    def list(self) -> profile_leaderboards_operations_definitions.BoardsResult:
         """List the leaderboards that are declared."""
-    def refresh(self) -> jobs_operations.JobView:
+    def refresh(self) -> foundation_jobs_operations.JobView:
         """Put everybody on the leaderboards again, in a job."""
     def standing(self, id: str, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all',
-        at: Moment | None = None, scope: str = '', around: int = 0) -> leaderboards_operations_standing.Standing:
+        at: Moment | None = None, scope: str = '',
+        around: int = 0) -> profile_leaderboards_operations_standing.Standing:
         """Show a person's rank on a leaderboard, and the people around them."""
     def top(self, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all', at: Moment | None = None,
-        scope: str = '', limit: int = 10) -> leaderboards_operations_board_query.Leaderboard:
+        scope: str = '', limit: int = 10) -> profile_leaderboards_operations_board_query.Leaderboard:
         """List the top of a leaderboard, now or for any past period."""
 
 class _AsyncLeaderboards:
@@ -632,22 +639,23 @@ class _AsyncLeaderboards:
 
 class _Mail:
     """Mail to people: templates, previews, and what was sent."""
-    def as_sent(self, id: str, message: str) -> mail_operations_as_sent.MailAsSent:
+    def as_sent(self, id: str, message: str) -> reach_mail_operations_as_sent.MailAsSent:
         """Show a mail as it was sent to a person: by the template of then, with what was known then."""
     def history(self, id: str, *, as_of: Moment | None = None,
-        limit: int = 100) -> mail_operations_history.MailHistoryResult:
+        limit: int = 100) -> reach_mail_operations_history.MailHistoryResult:
         """List the mails of a person, and what became of each."""
     def preview(self, template: str, *, person: str = '', variables: Mapping[str, Any] | None = None, event: str = '',
-        version: str = '') -> mail_operations_preview.MailPreviewResult:
+        version: str = '') -> reach_mail_operations_preview.MailPreviewResult:
         """Fill in a mail template for a person, and send nothing."""
     def send(self, id: str, *, template: str, variables: Mapping[str, Any] | None = None, sender: str = '',
-        topic: str = '', event: str = '', request: str = '') -> mail_operations_send.MailSendResult:
+        topic: str = '', event: str = '', request: str = '') -> reach_mail_operations_send.MailSendResult:
         """Send one mail to a person."""
-    def sent(self, id: str, template: str, *, as_of: Moment | None = None) -> mail_operations_history.MailSentResult:
+    def sent(self, id: str, template: str, *,
+        as_of: Moment | None = None) -> reach_mail_operations_history.MailSentResult:
         """Say whether a template was sent to a person, and when."""
-    def template(self, template: str, *, version: str = '') -> mail_operations_templates.MailTemplateResult:
+    def template(self, template: str, *, version: str = '') -> reach_mail_operations_templates.MailTemplateResult:
         """Show how a mail template is written, now or in an earlier version."""
-    def templates(self) -> mail_operations_templates.MailTemplatesResult:
+    def templates(self) -> reach_mail_operations_templates.MailTemplatesResult:
         """List the mail templates in force."""
 
 class _AsyncMail:
@@ -661,35 +669,35 @@ class _AsyncMail:
 
 class _Memory:
     """Facts about a person, and the events behind them."""
-    def definitions(self) -> memory_operations_derivations.DerivationsResult:
+    def definitions(self) -> profile_memory_operations_derivations.DerivationsResult:
         """List the derivations in force and which facts each makes."""
     def fact(self, id: str,
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
         key: str, *, as_of: Moment | None = None,
-        known: Literal['then', 'now'] = 'then') -> memory_operations_facts.FactView:
+        known: Literal['then', 'now'] = 'then') -> profile_memory_operations_facts.FactView:
         """Show one fact about a person, and what contradicts it."""
     def lineage(self, id: str,
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
-        key: str, *, cursor: str = '', limit: int = 100) -> memory_operations_lineage.LineagePage:
+        key: str, *, cursor: str = '', limit: int = 100) -> profile_memory_operations_lineage.LineagePage:
         """List the events that made a fact, took it back or restored it."""
     def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'] | None = None,
-        text: str = '', limit: int = 1000) -> memory_operations_facts.MemoryResult:
+        text: str = '', limit: int = 1000) -> profile_memory_operations_facts.MemoryResult:
         """List the facts known about a person: all, of one type, or matching a text, now or at an instant."""
     def remember(self, id: str, *,
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
         key: str, value: Any, source: Literal['user_declared', 'system_computed', 'agent_inferred'] = 'user_declared',
         confidence: float | None = None, expires_at: Moment | None = None, derived_from: Many[str] = (),
-        request: str = '') -> memory_operations_corrections.RememberResult:
+        request: str = '') -> profile_memory_operations_corrections.RememberResult:
         """State a fact about a person: what they said, what a system computed, what an agent inferred."""
     def retract(self, id: str,
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
-        key: str, *, reason: str = '', request: str = '') -> memory_operations_corrections.RetractResult:
+        key: str, *, reason: str = '', request: str = '') -> profile_memory_operations_corrections.RetractResult:
         """Take a fact back, with everything derived from it."""
-    def unretract(self, id: str) -> memory_operations_corrections.UnretractResult:
+    def unretract(self, id: str) -> profile_memory_operations_corrections.UnretractResult:
         """Undo a retraction: the fact is back, and everything that went with it."""
     def variables(self, id: str, *, names: str = '',
-        variables: Many[str] = ()) -> memory_operations_variables.VariablesResult:
+        variables: Many[str] = ()) -> profile_memory_operations_variables.VariablesResult:
         """Resolve template variables, such as purchase.last_transaction.product_name."""
 
 class _AsyncMemory:
@@ -704,7 +712,7 @@ class _AsyncMemory:
 
 class _Messages:
     """What became of a message that was sent in."""
-    def show(self, message_id: str, *, source: str = '') -> message_status_operations.Message:
+    def show(self, message_id: str, *, source: str = '') -> ask_message_status_operations.Message:
         """Show what became of a message: its event, whose it is, what followed, or why it was refused."""
 
 class _AsyncMessages:
@@ -713,30 +721,30 @@ class _AsyncMessages:
 class _People:
     """Find, tag, merge and split people."""
     def erase(self, id: str, *, reason: str = '', dry_run: bool = False,
-        request: str = '') -> erasure_operations.EraseResult:
+        request: str = '') -> operate_erasure_operations.EraseResult:
         """Erase a person for good, or count what that would remove."""
     def export(self, id: str) -> bytes:
         """Write everything that is stored about a person into one archive."""
     def find(self, *, text: str = '', when: str | Mapping[str, Any] = '', cursor: str = '',
-        limit: int = 25) -> search_operations_people.PeopleFound:
+        limit: int = 25) -> ask_search_operations_people.PeopleFound:
         """Find people by part of a name, an address or an identifier; without a text, who was active last."""
     def list(self, *, cursor: str = '', limit: int = 100, identifier: str = '', tag: str = '', group: str = '',
-        segment: str = '', when: str | Mapping[str, Any] = '') -> people_operations_people.PeoplePage:
+        segment: str = '', when: str | Mapping[str, Any] = '') -> profile_people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition."""
     def merge(self, id: str, *, other: str, reason: str = '', dry_run: bool = False, force: bool = False,
-        request: str = '') -> people_operations_merges.MergeResult:
+        request: str = '') -> profile_people_operations_merges.MergeResult:
         """Join two people into one; the older one stays."""
-    def merge_preview(self, id: str, *, other: str) -> people_operations_merges.MergeResult:
+    def merge_preview(self, id: str, *, other: str) -> profile_people_operations_merges.MergeResult:
         """Preview the merge of two people, with anything that speaks against it."""
-    def names(self, *, people: Many[str]) -> people_operations_names.Names:
+    def names(self, *, people: Many[str]) -> profile_people_operations_names.Names:
         """Say what to call people, many of them at once."""
     def split(self, id: str, *, identifiers: Many[str], reason: str = '', dry_run: bool = False,
-        request: str = '') -> people_operations_merges.SplitResult:
+        request: str = '') -> profile_people_operations_merges.SplitResult:
         """Take identifiers, with their events, out of a person."""
     def tag(self, id: str, *, add: Many[str] = (), remove: Many[str] = (),
-        request: str = '') -> people_operations_tags.TagResult:
+        request: str = '') -> profile_people_operations_tags.TagResult:
         """Add tags to a person, and remove tags."""
-    def unmerge(self, id: str, *, reason: str = '', request: str = '') -> people_operations_merges.SplitResult:
+    def unmerge(self, id: str, *, reason: str = '', request: str = '') -> profile_people_operations_merges.SplitResult:
         """Undo one merge: the person merged away is back, as if never merged."""
 
 class _AsyncPeople:
@@ -753,18 +761,19 @@ class _AsyncPeople:
 
 class _Points:
     """Points that people earn and spend."""
-    def adjust(self, id: str, *, points: int, request: str, reason: str) -> points_operations_transactions.AdjustResult:
+    def adjust(self, id: str, *, points: int, request: str,
+        reason: str) -> profile_points_operations_transactions.AdjustResult:
         """Give a person points or take some, with a reason."""
-    def history(self, id: str, *, days: int = 30) -> points_operations_tables.HistoryResult:
+    def history(self, id: str, *, days: int = 30) -> profile_points_operations_tables.HistoryResult:
         """List a person's last days with what was earned, spent, adjusted and what expired on each."""
-    def ledger(self, id: str, *, cursor: str = '', limit: int = 100) -> points_operations_ledger.LedgerPage:
+    def ledger(self, id: str, *, cursor: str = '', limit: int = 100) -> profile_points_operations_ledger.LedgerPage:
         """List the lines of a person's ledger of points, the newest first."""
-    def of(self, id: str, *, as_of: Moment | None = None) -> points_operations_balance.PointsView:
+    def of(self, id: str, *, as_of: Moment | None = None) -> profile_points_operations_balance.PointsView:
         """Show a person's points: balance, lifetime earned, the newest days, and anomalies."""
     def spend(self, id: str, *, points: int, request: str,
-        reason: str = '') -> points_operations_transactions.SpendResult:
+        reason: str = '') -> profile_points_operations_transactions.SpendResult:
         """Spend a person's points, if there are enough; decided inside the commit."""
-    def tables(self) -> points_operations_tables.TablesResult:
+    def tables(self) -> profile_points_operations_tables.TablesResult:
         """List what earns points, by version of the table, and the limits."""
 
 class _AsyncPoints:
@@ -778,9 +787,9 @@ class _AsyncPoints:
 class _Quarantine:
     """Joins of people that wait for a decision."""
     def list(self, *, cursor: str = '', limit: int = 100,
-        status: str = 'open') -> people_operations_merges.QuarantinePage:
+        status: str = 'open') -> profile_people_operations_merges.QuarantinePage:
         """List the joins of people that were set aside for review."""
-    def review(self, id: str, *, join: bool) -> people_operations_merges.DoubtfulJoin:
+    def review(self, id: str, *, join: bool) -> profile_people_operations_merges.DoubtfulJoin:
         """Decide about a join that was set aside."""
 
 class _AsyncQuarantine:
@@ -789,15 +798,15 @@ class _AsyncQuarantine:
 
 class _Rejected:
     """Events that could not be recorded, and their correction."""
-    def dismiss(self, id: str, *, reason: str = '') -> events_rejected.RejectedView:
+    def dismiss(self, id: str, *, reason: str = '') -> foundation_events_rejected.RejectedView:
         """Close an entry of the rejected log without recording it."""
     def list(self, *, cursor: str = '', limit: int = 100, status: str = '',
-        code: str = '') -> events_operations_rejected.RejectedPage:
+        code: str = '') -> foundation_events_operations_rejected.RejectedPage:
         """List what could not be recorded, newest first."""
-    def resubmit(self, id: str, *, event: events_forms.NativeEvent | Mapping[str, Any] | None = None,
-        payload: Any = UNSET) -> events_operations_resubmission.ResubmitResult:
+    def resubmit(self, id: str, *, event: foundation_events_forms.NativeEvent | Mapping[str, Any] | None = None,
+        payload: Any = UNSET) -> foundation_events_operations_resubmission.ResubmitResult:
         """Record what was rejected, corrected or as it is, and settle its entry."""
-    def show(self, id: str) -> events_rejected.RejectedView:
+    def show(self, id: str) -> foundation_events_rejected.RejectedView:
         """Show one entry of the rejected log with its payload."""
 
 class _AsyncRejected:
@@ -808,7 +817,7 @@ class _AsyncRejected:
 
 class _Retention:
     """How long events are stored."""
-    def preview(self, *, cursor: str = '', limit: int = 100) -> retention_operations.RetentionPreview:
+    def preview(self, *, cursor: str = '', limit: int = 100) -> operate_retention_operations.RetentionPreview:
         """Show what the declared retention would erase now, a page of people at a time."""
 
 class _AsyncRetention:
@@ -816,13 +825,13 @@ class _AsyncRetention:
 
 class _RuleSets:
     """Which rules run on which events."""
-    def list(self) -> rules_operations_sets.SetsResult:
+    def list(self) -> decide_rules_operations_sets.SetsResult:
         """List the rule sets: which rules run on which events, in which order."""
-    def remove(self, name: str) -> rules_operations_sets.SetWriteResult:
+    def remove(self, name: str) -> decide_rules_operations_sets.SetWriteResult:
         """Remove a rule set: its rules no longer run, unless another set names them."""
     def write(self, name: str, *, events: Many[str], rules: Many[str], policy: Literal['all', 'first'] = 'all',
         record: Literal['matched', 'all'] = 'matched', existing: bool = False, historical: bool = False,
-        description: str = '') -> rules_operations_sets.SetWriteResult:
+        description: str = '') -> decide_rules_operations_sets.SetWriteResult:
         """Write a rule set: it counts from now on, and every change is kept in its log."""
 
 class _AsyncRuleSets:
@@ -833,32 +842,34 @@ class _AsyncRuleSets:
 class _Rules:
     """Rules, their versions, and why one matches."""
     def activate(self, id: str, *, version: int, note: str = '', untested: bool = False,
-        changed_max: float | None = None, seen: str = '') -> rules_operations_versions.MoveResult:
+        changed_max: float | None = None, seen: str = '') -> decide_rules_operations_versions.MoveResult:
         """Activate a version of a rule; the one active before is retired in the same commit."""
-    def gate(self, id: str, version: int) -> rules_operations_versions.GateResult:
+    def gate(self, id: str, version: int) -> decide_rules_operations_versions.GateResult:
         """Show whether the newest what-if of a version speaks for its activation."""
     def list(self, *, cursor: str = '', limit: int = 100,
-        state: Literal['', 'draft', 'tested', 'active', 'retired'] = '') -> rules_operations_rules.RulesPage:
+        state: Literal['', 'draft', 'tested', 'active', 'retired'] = '') -> decide_rules_operations_rules.RulesPage:
         """List rules: which version is active, which is the newest, and which sets name them."""
-    def log(self, id: str, *, cursor: str = '', limit: int = 100) -> rules_operations_rules.LogPage:
+    def log(self, id: str, *, cursor: str = '', limit: int = 100) -> decide_rules_operations_rules.LogPage:
         """Show what became of each version of a rule, when, and by whom."""
-    def retire(self, id: str, *, version: int | None = None, note: str = '') -> rules_operations_versions.MoveResult:
+    def retire(self, id: str, *, version: int | None = None,
+        note: str = '') -> decide_rules_operations_versions.MoveResult:
         """Retire a version of a rule, so that it no longer counts."""
-    def shadow(self, id: str, *, version: int, note: str = '') -> rules_operations_shadows.ShadowResult:
+    def shadow(self, id: str, *, version: int, note: str = '') -> decide_rules_operations_shadows.ShadowResult:
         """Run a tested version on live events beside the active one, without any effect."""
     def shadow_report(self, id: str, *, start: Moment | None = None, stop: Moment | None = None,
-        version: int | None = None) -> rules_operations_shadows.Report:
+        version: int | None = None) -> decide_rules_operations_shadows.Report:
         """Compare the answers of a shadow on live events with those that counted."""
-    def show(self, id: str, *, version: int | None = None, at: Moment | None = None) -> rules_operations_rules.RuleView:
+    def show(self, id: str, *, version: int | None = None,
+        at: Moment | None = None) -> decide_rules_operations_rules.RuleView:
         """Show a version of a rule: the active one, one by its number, or the one in force at an instant."""
-    def tested(self, id: str, *, version: int, note: str = '') -> rules_operations_versions.MoveResult:
+    def tested(self, id: str, *, version: int, note: str = '') -> decide_rules_operations_versions.MoveResult:
         """Mark a version as tested, so that it can be activated."""
-    def versions(self, id: str, *, cursor: str = '', limit: int = 100) -> rules_operations_rules.VersionsPage:
+    def versions(self, id: str, *, cursor: str = '', limit: int = 100) -> decide_rules_operations_rules.VersionsPage:
         """List the versions of a rule that were written, and the state of each."""
-    def why(self, id: str, rule: str, *, version: int | None = None) -> rules_operations_decisions.WhyResult:
+    def why(self, id: str, rule: str, *, version: int | None = None) -> decide_rules_operations_decisions.WhyResult:
         """Explain, condition by condition, why a rule matches a person as they are now, or why not."""
     def write(self, id: str, *, rule: Mapping[str, Any], events: Many[str] = (),
-        expected: int | None = None) -> rules_operations_versions.WriteResult:
+        expected: int | None = None) -> decide_rules_operations_versions.WriteResult:
         """Write a rule, or a new version of it, as a draft. A version never changes."""
 
 class _AsyncRules:
@@ -877,19 +888,20 @@ class _AsyncRules:
 
 class _Search:
     """Events and decisions, found by what is in them."""
-    def correlate(self, *, id: str = '', rule: str = '', limit: int = 100) -> search_operations_correlate.Correlated:
+    def correlate(self, *, id: str = '', rule: str = '',
+        limit: int = 100) -> ask_search_operations_correlate.Correlated:
         """Show everything linked to an event, a decision, a mail, a rule or an object."""
     def find(self, *, start: Moment | None = None, stop: Moment | None = None, text: str = '',
         kind: Literal['', 'event', 'decision'] = '', type: str = '', person: str | None = None, rule: str = '',
         status: Literal['', 'Approved', 'Rejected', 'Review', 'Matched', 'NoMatch', 'Error'] = '', facets: bool = False,
-        cursor: str = '', limit: int = 20) -> search_operations_find.Found:
+        cursor: str = '', limit: int = 20) -> ask_search_operations_find.Found:
         """Find events and decisions by words, type, person, rule, status and time."""
-    def status(self) -> search_operations_index.SearchStatus:
+    def status(self) -> ask_search_operations_index.SearchStatus:
         """Show how far the search index has come, and how large it is."""
-    def sync(self, *, rebuild: bool = False, limit: int = 100000) -> search_operations_index.SearchStatus:
+    def sync(self, *, rebuild: bool = False, limit: int = 100000) -> ask_search_operations_index.SearchStatus:
         """Bring the search index to the end of the log, or build it anew."""
     def timeline(self, id: str, *, cursor: str = '', limit: int = 20, start: Moment | None = None,
-        stop: Moment | None = None) -> search_operations_timeline.TimelinePage:
+        stop: Moment | None = None) -> ask_search_operations_timeline.TimelinePage:
         """Show a person's events with what each is, what brought it about, and what it led to."""
 
 class _AsyncSearch:
@@ -901,21 +913,25 @@ class _AsyncSearch:
 
 class _Segments:
     """Who belongs to which segment, and why."""
-    def leaving(self, name: str, *, within: str = '1d', cursor: str = '') -> segments_operations_members.LeavingResult:
+    def leaving(self, name: str, *, within: str = '1d',
+        cursor: str = '') -> profile_segments_operations_members.LeavingResult:
         """List the members who will soon leave a segment if nothing happens."""
-    def list(self) -> segments_operations_definitions.SegmentDefinitionsResult:
+    def list(self) -> profile_segments_operations_definitions.SegmentDefinitionsResult:
         """List the segments in force and what each is made of."""
-    def members(self, name: str, *, cursor: str = '', limit: int = 100) -> segments_operations_members.MembersResult:
+    def members(self, name: str, *, cursor: str = '',
+        limit: int = 100) -> profile_segments_operations_members.MembersResult:
         """List the members of a segment."""
-    def of(self, id: str, *, as_of: Moment | None = None) -> segments_operations_person.SegmentsResult:
+    def of(self, id: str, *, as_of: Moment | None = None) -> profile_segments_operations_person.SegmentsResult:
         """Show which segments a person belongs to, now or at an instant."""
-    def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_segments.SegmentPreview:
+    def preview(self, *, text: str, name: str = '',
+        seconds: float = 2) -> decide_drafts_operations_segments.SegmentPreview:
         """Count the people whom a segment that is being written would have now, and show ten of them."""
-    def refresh(self) -> jobs_operations.JobView:
+    def refresh(self) -> foundation_jobs_operations.JobView:
         """Check everybody's segments again, in a job."""
-    def sizes(self, *, name: str = '', seconds: float = 2) -> segments_operations_sizes.SizesResult:
+    def sizes(self, *, name: str = '', seconds: float = 2) -> profile_segments_operations_sizes.SizesResult:
         """Count the members of each segment, by their index."""
-    def why(self, id: str, segment: str, *, as_of: Moment | None = None) -> segments_operations_person.SegmentResult:
+    def why(self, id: str, segment: str, *,
+        as_of: Moment | None = None) -> profile_segments_operations_person.SegmentResult:
         """Explain why a person belongs to a segment, or why not."""
 
 class _AsyncSegments:
@@ -931,10 +947,10 @@ class _AsyncSegments:
 class _Streaks:
     """Days in a row on which a person was active."""
     def days(self, id: str, *, start: str | None = None, stop: str | None = None,
-        first_events: bool = True) -> streaks_operations.DaysResult:
+        first_events: bool = True) -> profile_streaks_operations.DaysResult:
         """List the local days on which a person was active, with what was done and earned."""
     def of(self, id: str, *, as_of: Moment | None = None,
-        known: Literal['then', 'now'] = 'then') -> streaks_operations.StreaksResult:
+        known: Literal['then', 'now'] = 'then') -> profile_streaks_operations.StreaksResult:
         """Show a person's streaks, now or as they stood at an instant."""
 
 class _AsyncStreaks:
@@ -944,16 +960,16 @@ class _AsyncStreaks:
 class _Suppression:
     """Addresses that get no mail of any kind."""
     def add(self, *, address: str, reason: Literal['bounce', 'complaint', 'manual', 'import'] = 'manual',
-        note: str = '') -> consent_operations_suppression.SuppressedAddress:
+        note: str = '') -> reach_consent_operations_suppression.SuppressedAddress:
         """Send no more mail of any kind to an address."""
-    def get(self, address: str) -> consent_operations_suppression.SuppressedAddress:
+    def get(self, address: str) -> reach_consent_operations_suppression.SuppressedAddress:
         """Show why an address gets no mail."""
     def import_(self, *, addresses: Many[str], reason: Literal['bounce', 'complaint', 'manual', 'import'] = 'import',
-        note: str = '') -> consent_operations_suppression.ImportResult:
+        note: str = '') -> reach_consent_operations_suppression.ImportResult:
         """Suppress the addresses of another system's list."""
-    def lift(self, address: str, *, reason: str) -> consent_operations_suppression.LiftResult:
+    def lift(self, address: str, *, reason: str) -> reach_consent_operations_suppression.LiftResult:
         """Let an address get mail again, with a reason."""
-    def list(self, *, cursor: str = '', limit: int = 100) -> consent_operations_suppression.SuppressionPage:
+    def list(self, *, cursor: str = '', limit: int = 100) -> reach_consent_operations_suppression.SuppressionPage:
         """List the addresses that get no mail of any kind."""
 
 class _AsyncSuppression:
@@ -965,11 +981,11 @@ class _AsyncSuppression:
 
 class _Webhooks:
     """Where events are sent, and whether they arrive."""
-    def destinations(self) -> webhooks_operations_destinations.DestinationList:
+    def destinations(self) -> foundation_webhooks_operations_destinations.DestinationList:
         """List where webhooks go, whether they arrive, and how many wait."""
-    def start(self, name: str) -> webhooks_operations_destinations.Changed:
+    def start(self, name: str) -> foundation_webhooks_operations_destinations.Changed:
         """Resume calls to a destination that was stopped, or is resting."""
-    def stop(self, name: str, *, why: str = '') -> webhooks_operations_destinations.Changed:
+    def stop(self, name: str, *, why: str = '') -> foundation_webhooks_operations_destinations.Changed:
         """Stop calls to a destination: what is due there is parked."""
 
 class _AsyncWebhooks:
@@ -979,22 +995,22 @@ class _AsyncWebhooks:
 
 class _WhatIf:
     """Try a rule or definitions on history."""
-    def cancel(self, id: str) -> whatif_views.WhatIfView:
+    def cancel(self, id: str) -> decide_whatif_views.WhatIfView:
         """Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed."""
-    def compare(self, *, one: str, other: str) -> whatif_operations_results.Comparison:
+    def compare(self, *, one: str, other: str) -> decide_whatif_operations_results.Comparison:
         """Compare two saved what-ifs: the same history under two candidates, or before and after."""
-    def list(self, *, cursor: str = '', limit: int = 100) -> whatif_operations_results.SavedPage:
+    def list(self, *, cursor: str = '', limit: int = 100) -> decide_whatif_operations_results.SavedPage:
         """List what-ifs: those among the newest jobs, and those that were saved."""
-    def resume(self, id: str) -> whatif_views.WhatIfView:
+    def resume(self, id: str) -> decide_whatif_views.WhatIfView:
         """Resume a what-if that was cancelled or has failed where it stopped."""
     def run(self, *, rule: str | None = None, version: int | None = None, content: Mapping[str, Any] | None = None,
         definitions: str = '', file: str = '', against: int | None = None,
         baseline: Literal['reckoned', 'recorded'] = 'reckoned', historical: Literal['all', 'by_set'] = 'all',
         start: Moment | None = None, stop: Moment | None = None, since: str | None = None, people: Many[str] = (),
         types: Many[str] = (), samples: int = 20, save: bool = False, note: str = '',
-        wait: bool = False) -> whatif_views.WhatIfView:
+        wait: bool = False) -> decide_whatif_views.WhatIfView:
         """Try a rule or definitions on history, in a sandbox, and show what would have been different."""
-    def status(self, id: str) -> whatif_views.WhatIfView:
+    def status(self, id: str) -> decide_whatif_views.WhatIfView:
         """Show a what-if: its progress, and its result once it is done."""
 
 class _AsyncWhatIf:
@@ -1009,12 +1025,12 @@ class Operations:
     """Every operation: those of a group by its name, and those that are in none."""
     def __init__(self, declared: Iterable[Operation] | None = None) -> None: ...
     def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer: ...
-    def catalogue(self) -> events_operations_catalogue.CatalogueView:
+    def catalogue(self) -> foundation_events_operations_catalogue.CatalogueView:
         """List the projections, policies, operations and kinds of identifiers in force."""
-    def doctor(self) -> doctor_operations.DoctorResult:
+    def doctor(self) -> operate_doctor_operations.DoctorResult:
         """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
     def person(self, id: str, *, as_of: Moment | None = None, timeline: int = 20,
-        sources: bool = False) -> people_operations_person.PersonView:
+        sources: bool = False) -> profile_people_operations_person.PersonView:
         """Show everything known about a person, at one position."""
     accounts: _Accounts
     alerts: _Alerts

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.events.recording import Draft, draft
+from threadline.capabilities.foundation.events.recording import Draft, draft
 from threadline.kernel.errors import EventRejected, LimitExceeded, MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.event_limits import check_event_count

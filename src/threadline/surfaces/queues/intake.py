@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from threadline.capabilities.events.recording import Draft
+from threadline.capabilities.foundation.events.recording import Draft
 from threadline.engine.engine import Engine
 from threadline.engine.recording.conflicts import BEING_ERASED
 from threadline.engine.recording.validation import RecordRequest

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from threadline.capabilities.journeys.operations.what_if import JourneysWhatIfResult
+from threadline.capabilities.reach.journeys.operations.what_if import JourneysWhatIfResult
 from threadline.kernel.errors import Unavailable
 from threadline.surfaces.cli.demo import report
 from threadline.surfaces.cli.demo.mail import VISITOR

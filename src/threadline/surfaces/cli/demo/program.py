@@ -15,7 +15,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from threadline.capabilities.whatif.views import WhatIfView
+from threadline.capabilities.decide.whatif.views import WhatIfView
 from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.kernel.extra import from_source
 from threadline.settings import PREFIX

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from threadline.capabilities.conditions import plain
-from threadline.capabilities.definitions.splicing import value_of
-from threadline.capabilities.definitions.writing import yaml_of
-from threadline.capabilities.rules.declared import in_no_set
+from threadline.capabilities.decide.rules.declared import in_no_set
+from threadline.capabilities.foundation.conditions import plain
+from threadline.capabilities.foundation.definitions.splicing import value_of
+from threadline.capabilities.foundation.definitions.writing import yaml_of
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from threadline.capabilities.conditions.operators import OPERATORS as CONDITION_OPERATORS
+from threadline.capabilities.foundation.conditions.operators import OPERATORS as CONDITION_OPERATORS
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking

@@ -1,0 +1,51 @@
+"""The export of a person, as every surface offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+import msgspec
+
+from threadline.capabilities.ask.export.archive import archive_of
+from threadline.capabilities.foundation.events.forms import PersonRef
+from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
+from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.personal import Subject
+from threadline.kernel.ports import Ports
+
+
+class ExportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose data. Of a person merged into another one it is everything of the one who is left."""
+
+    id: PersonRef
+
+
+def _export(context: Context[Ports], params: ExportParams) -> Iterator[bytes]:
+    engine = context.engine
+    person = engine.reader.person(context.workspace, params.id)
+    subject = Subject(engine, person, context.now, context.source)
+    return archive_of(subject, engine.catalogue.person_files, _program())
+
+
+def _program() -> str:
+    try:
+        return f"threadline {version('threadline')}"
+    except PackageNotFoundError:
+        return "threadline 0+source"
+
+
+EXPORT = Operation(
+    name="people_export",
+    group=PEOPLE_GROUP,
+    summary="Write everything that is stored about a person into one archive.",
+    params=ExportParams,
+    result=bytes,
+    run=_export,
+    is_long=always,
+    method="GET",
+    path="/v1/people/{id}/export",
+    scope="admin",
+    media_type="application/zip",
+    example=ExportParams(id="user_id:42"),
+)

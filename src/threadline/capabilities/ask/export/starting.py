@@ -1,0 +1,56 @@
+"""Starting an export of many people, as every surface offers it; the job is watched and steered as any other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.ask.export.job import JOB_KIND, Asked, storage_of
+from threadline.capabilities.foundation.jobs.operations import JobView
+from threadline.capabilities.foundation.jobs.refreshing import begun
+from threadline.capabilities.profile.segments.operations.definitions import Segments
+from threadline.capabilities.reach.broadcasts.audience import Resolver
+from threadline.capabilities.reach.broadcasts.definition import Audience
+from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.ports import WithCatalogue, WithExports, WithJobs
+
+EXPORTS_GROUP = Group("exports", "Many people and their events in files.")
+
+
+class Needs(WithJobs, WithCatalogue, WithExports, Protocol):
+    """What is needed here of the engine."""
+
+
+class ExportsParams(Audience, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of whom: all that is given must be true of a person; nothing given means everybody."""
+
+    events: Annotated[bool, Meta(description="Whether their events are written as well.")] = True
+
+
+def _start(segments: Segments, context: Context[Needs], params: ExportsParams) -> JobView:
+    audience = Audience(**{name: getattr(params, name) for name in Audience.__struct_fields__})
+    Resolver(audience).refuse_mistakes(context.engine.catalogue, segments)
+    asked = Asked(audience=audience, events=params.events, to=storage_of(context.engine).url())
+    return begun(context, JOB_KIND, JOB_KIND, msgspec.to_builtins(asked))
+
+
+def operations(segments: Segments) -> list[Operation]:
+    """The operation that knows the declared segments."""
+    return [
+        Operation(
+            name="exports_start",
+            group=EXPORTS_GROUP,
+            summary="Start a job that writes people and their events into files, where the setting `exports` says.",
+            done=("Started an export of the segment {segment}", "Started an export of people"),
+            params=ExportsParams,
+            result=JobView,
+            run=partial(_start, segments),
+            method="POST",
+            path="/v1/exports",
+            scope="admin",
+            example=ExportsParams(segment="vip"),
+        )
+    ]

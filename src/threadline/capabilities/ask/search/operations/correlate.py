@@ -1,0 +1,112 @@
+"""Everything that is linked to an event, a decision, something sent, a rule, or an object."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.ask.search.linked import Needs as NetworkNeeds
+from threadline.capabilities.ask.search.linked import Network
+from threadline.capabilities.ask.search.operations import SEARCH_GROUP
+from threadline.capabilities.ask.search.operations.find import people_by_thread
+from threadline.capabilities.foundation.events.forms import EventView, event_view
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.errors import NotFound
+from threadline.kernel.limits import CORRELATED_EVENTS_MAX
+from threadline.kernel.names import names_a
+from threadline.kernel.operation import Choice, Context, Operation, always
+from threadline.kernel.ports import WithReader
+from threadline.kernel.search import Query
+
+DECISIONS_OF_RULE = 20
+"""The newest decisions of a rule, from which its network begins."""
+
+
+class CorrelateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Where to begin."""
+
+    id: Annotated[
+        str,
+        Meta(
+            description="The id of an event or a decision, of a mail or another effect, or the producer's id of the "
+            "object that events are about.",
+            max_length=512,
+        ),
+    ] = ""
+    rule: Annotated[str, names_a("rule"), Meta(description="A rule: its newest decisions.", max_length=100)] = ""
+    limit: Annotated[int, Meta(description="How many events at most.", ge=1, le=CORRELATED_EVENTS_MAX)] = 100
+
+
+@not_personal
+class Link(msgspec.Struct, kw_only=True):
+    """An event that is linked to the beginning."""
+
+    event: EventView
+    relation: Annotated[
+        Literal["itself", "cause", "consequence", "same object"],
+        Meta(description="cause: an event nearer to the beginning names it; consequence: it names one of those."),
+    ]
+    via: Annotated[str, Meta(description="The id by which it was come upon.")]
+    distance: Annotated[int, Meta(description="Links between it and the beginning.")]
+
+
+class Correlated(msgspec.Struct, kw_only=True):
+    """The network around the beginning, in the order of recording."""
+
+    links: list[Link]
+    cut: Annotated[bool, Meta(description="Whether there is more than this.")]
+    position: Annotated[int, Meta(description="Of the log's entries so many were searched, the first ones.")]
+    complete: Annotated[bool, Meta(description="Whether that is the whole log.")]
+
+
+class Needs(NetworkNeeds, WithReader, Protocol):
+    """What is needed here of the engine."""
+
+
+def _correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
+    network = Network(context, params.limit)
+    if params.rule:
+        decisions = Query(context.workspace, decisions=True, rule=params.rule, limit=DECISIONS_OF_RULE)
+        leads = network.begin(network.matching(decisions), "itself", params.rule)
+    else:
+        itself = context.engine.log.events(context.workspace, [params.id])
+        leads = network.begin(itself.values(), "itself", params.id)
+        # Objects lead no further: thousands of events may be about one product.
+        objects = {params.id, *(event.event.object_id for event in itself.values())} - {""}
+        about = [event for event in network.naming(objects) if event.event.object_id in objects]
+        leads += [params.id, *network.begin(about, "same object", "")]
+    network.follow(leads)
+    if not network.links:
+        raise NotFound(f"nothing in the log is linked to {(params.rule or params.id)[:64]!r}")
+    links = sorted(
+        network.links.values(),
+        key=lambda link: (link.recorded.recorded_at, link.recorded.thread, link.recorded.sequence),
+    )
+    people = people_by_thread(context, (link.recorded for link in links))
+    return Correlated(
+        links=[
+            Link(
+                event=event_view(link.recorded, people.get(link.recorded.thread, "")), relation=link.relation,
+                via=link.via or link.recorded.event.object_id, distance=link.distance,
+            )
+            for link in links
+        ],
+        cut=network.is_cut, position=network.progress.position, complete=network.progress.is_complete,
+    )  # fmt: skip
+
+
+CORRELATE = Operation(
+    name="search_correlate",
+    group=SEARCH_GROUP,
+    summary="Show everything linked to an event, a decision, a mail, a rule or an object.",
+    params=CorrelateParams,
+    result=Correlated,
+    run=_correlate,
+    is_long=always,
+    method="GET",
+    path="/v1/search/correlate",
+    example=CorrelateParams(id="0123456789abcdef0123456789abcdef"),
+    choices=(Choice(("id", "rule"), required=True),),
+)

@@ -1,0 +1,1 @@
+"""What decides, and is tried before it does: rules, what-if and drafts."""

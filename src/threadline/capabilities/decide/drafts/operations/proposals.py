@@ -1,0 +1,229 @@
+"""Proposing a definition, and putting it in force: what a marketer writes, an operator accepts with one call."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.decide.drafts import repository
+from threadline.capabilities.decide.drafts.draft import Text, in_force, read_draft
+from threadline.capabilities.decide.drafts.repository import Proposal
+from threadline.capabilities.foundation.definitions.applying import JOB_KIND
+from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
+from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.capabilities.foundation.jobs.operations import JobView
+from threadline.capabilities.foundation.jobs.refreshing import begun
+from threadline.kernel.documents import Stored
+from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
+from threadline.kernel.operation import Context, NoParams, Operation, always
+from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
+
+Section = Literal["features", "journeys", "leaderboards", "segments"]
+"""What can be proposed. Rules have drafts of their own, which a what-if lets somebody activate."""
+Name = Annotated[str, Meta(description="The name of the definition.", min_length=1, max_length=200)]
+Note = Annotated[str, Meta(max_length=500)]
+
+
+class DeclareParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One definition."""
+
+    section: Section
+    name: Name
+    text: Annotated[Text, Meta(description="What stands under its name in a file of definitions.")]
+
+
+class ProposeParams(DeclareParams, kw_only=True, forbid_unknown_fields=True):
+    """One definition, and why."""
+
+    note: Annotated[Note, Meta(description="What it is for.")] = ""
+
+
+class ProposalParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which proposal."""
+
+    section: Section
+    name: Name
+
+
+class AcceptParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
+    """Which proposal."""
+
+    seen: Annotated[
+        str, Meta(description="Its `at`, as it was looked at: refused if it was proposed anew since.", max_length=40)
+    ] = ""
+
+
+class DeclineParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
+    """Which proposal, and why it is not put in force."""
+
+    reason: Note = ""
+
+
+class ProposalView(msgspec.Struct, kw_only=True):
+    """A definition that somebody proposes. Nothing goes by it yet."""
+
+    section: str
+    name: str
+    text: str
+    note: str
+    by: str
+    at: Instant
+    replaces: Annotated[bool, Meta(description="Whether one of this name is in force, whose place it would take.")]
+    declined_by: Annotated[str, Meta(description="Who declined it; empty: it is open.")]
+    declined_at: Instant | None
+    reason: Annotated[str, Meta(description="Why it was declined.")]
+
+
+class ProposalsResult(msgspec.Struct, kw_only=True):
+    """Every proposal, by section and name."""
+
+    proposals: list[ProposalView]
+
+
+class DeclaredResult(msgspec.Struct, kw_only=True):
+    """What is in force from now on."""
+
+    section: str
+    name: str
+    job: Annotated[JobView, Meta(description="Brings everybody up to it.")]
+
+
+class Reads(WithStore, WithCatalogue, Protocol):
+    """What reading proposals needs of the engine."""
+
+
+class Declares(Reads, WithJobs, WithMaintenance, Protocol):
+    """What putting a definition in force needs of the engine."""
+
+
+def _propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
+    _refuse_wrong(context, params.section, params.name, params.text)
+    before = repository.find(context, params.section, params.name)
+    if before is not None and not before.document.declined_by and before.document.by != context.source:
+        raise Conflict(
+            f"{before.document.by} proposes {params.name!r} already, and it is still open",
+            hint="Choose another name, or ask for it to be accepted, declined or withdrawn first.", param="name",
+        )  # fmt: skip
+    made = Proposal(
+        section=params.section, name=params.name, text=params.text, note=params.note, by=context.source, at=context.now
+    )  # fmt: skip
+    repository.write(context, made, 0 if before is None else before.version)
+    return _view(context, made)
+
+
+def _refuse_wrong(context: Context[WithCatalogue], section: str, name: str, text: str) -> None:
+    read = read_draft(context, text, section, name)
+    if read.problems:
+        raise InvalidDefinition("\n".join(map(str, read.problems)), param="text")
+
+
+def _view(context: Context[WithCatalogue], proposal: Proposal) -> ProposalView:
+    declared = in_force(context.engine.catalogue).contents().get(proposal.section, {})
+    return ProposalView(
+        section=proposal.section, name=proposal.name, text=proposal.text, note=proposal.note, by=proposal.by,
+        at=instant(proposal.at), replaces=proposal.name in declared, declined_by=proposal.declined_by,
+        declined_at=instant(proposal.declined_at) if proposal.declined_by else None, reason=proposal.reason,
+    )  # fmt: skip
+
+
+def _listed(context: Context[Reads], params: NoParams) -> ProposalsResult:
+    return ProposalsResult(proposals=[_view(context, proposal) for proposal in repository.proposals(context)])
+
+
+def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
+    proposal, version = repository.named(context, params.section, params.name)
+    declined = msgspec.structs.replace(
+        proposal, declined_by=context.source, declined_at=context.now, reason=params.reason
+    )  # fmt: skip
+    if proposal.declined_by:
+        repository.remove(context, Stored(proposal, version))
+    else:
+        repository.write(context, declined, version)
+    return _view(context, declined)
+
+
+def _withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
+    stored = repository.named(context, params.section, params.name)
+    if stored.document.by != context.source:
+        raise Forbidden(
+            f"{params.name!r} is proposed by {stored.document.by}, who alone may withdraw it",
+            hint="An operator or an admin declines what others propose.",
+        )
+    repository.remove(context, stored)
+    return _view(context, stored.document)
+
+
+def _accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
+    stored = repository.named(context, params.section, params.name)
+    if params.seen and params.seen != instant(stored.document.at):
+        raise Conflict("it was proposed anew meanwhile; look at it again")
+    return _in_force(context, params.section, params.name, stored.document.text, stored)
+
+
+def _declare(context: Context[Declares], params: DeclareParams) -> DeclaredResult:
+    stored = repository.find(context, params.section, params.name)
+    return _in_force(context, params.section, params.name, params.text, stored)
+
+
+def _in_force(
+    context: Context[Declares], section: str, name: str, text: str, stored: Stored[Proposal] | None
+) -> DeclaredResult:  # fmt: skip
+    """Put it in force, bring everybody up to it, and take away what was proposed under its name."""
+    _refuse_wrong(context, section, name, text)
+    fingerprint = context.engine.maintenance.declare(section, name, text).fingerprint
+    job = begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", {"definitions": fingerprint})
+    if stored is not None:
+        with suppress(Conflict):  # it is in force; what was proposed anew meanwhile stays proposed
+            repository.remove(context, stored)
+    return DeclaredResult(section=section, name=name, job=job)
+
+
+_WHERE = "/v1/definitions/proposals"
+_EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
+PROPOSE = Operation(
+    name="definitions_propose", group=DEFINITIONS_GROUP,
+    summary="Propose a definition, in the place of what you have proposed under its name.",
+    done=("Proposed the {section} {name}",),
+    params=ProposeParams, result=ProposalView, run=_propose, method="POST", path=_WHERE, scope="write",
+    shown_on=frozenset({"http", "python"}),
+    example=ProposeParams(section="segments", name="big_spenders", text=_EXAMPLE, note="for the spring sale"),
+)  # fmt: skip
+PROPOSALS = Operation(
+    name="definitions_proposals", group=DEFINITIONS_GROUP, summary="List the definitions that are proposed.",
+    params=NoParams, result=ProposalsResult, run=_listed, method="GET", path=_WHERE,
+    shown_on=frozenset({"http", "python"}),
+)  # fmt: skip
+ACCEPT = Operation(
+    name="definitions_accept", group=DEFINITIONS_GROUP,
+    summary="Put a proposed definition in force: written into the file of definitions, for everybody.",
+    done=("Put the proposed {section} {name} in force",),
+    params=AcceptParams, result=DeclaredResult, run=_accept, is_long=always, method="POST",
+    path=f"{_WHERE}/{{section}}/{{name}}/accept", scope="admin", shown_on=frozenset({"http", "python"}),
+    example=AcceptParams(section="segments", name="big_spenders"),
+)  # fmt: skip
+DECLINE = Operation(
+    name="definitions_decline", group=DEFINITIONS_GROUP,
+    summary="Decline a proposed definition; take one that was declined off the list.",
+    done=("Declined the proposed {section} {name}",),
+    params=DeclineParams, result=ProposalView, run=_decline, method="POST",
+    path=f"{_WHERE}/{{section}}/{{name}}/decline", scope="admin", shown_on=frozenset({"http", "python"}),
+    example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
+)  # fmt: skip
+WITHDRAW = Operation(
+    name="definitions_withdraw", group=DEFINITIONS_GROUP, summary="Withdraw a definition that you have proposed.",
+    done=("Withdrew their proposed {section} {name}",),
+    params=ProposalParams, result=ProposalView, run=_withdraw, method="POST",
+    path=f"{_WHERE}/{{section}}/{{name}}/withdraw", scope="write", shown_on=frozenset({"http", "python"}),
+    example=ProposalParams(section="segments", name="big_spenders"),
+)  # fmt: skip
+DECLARE = Operation(
+    name="definitions_declare", group=DEFINITIONS_GROUP,
+    summary="Put a definition in force: written into the file of definitions, for everybody.",
+    done=("Put the {section} {name} in force",),
+    params=DeclareParams, result=DeclaredResult, run=_declare, is_long=always, method="POST",
+    path="/v1/definitions/declare", scope="admin", shown_on=frozenset({"http", "python"}),
+    example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),
+)  # fmt: skip

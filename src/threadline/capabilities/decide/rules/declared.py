@@ -1,0 +1,32 @@
+"""What the rules capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.decide.rules.active_rules import ActiveRules
+from threadline.capabilities.decide.rules.definition import RULES, SETS
+from threadline.capabilities.decide.rules.policy import rules_policy
+from threadline.capabilities.foundation.definitions import Definitions
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The policy, always: rules may come at any time. As long as there are none, no event costs anything."""
+    active = read_rules(definitions)
+    return [rules_policy(active)]
+
+
+def read_rules(definitions: Definitions) -> ActiveRules:
+    """The declared rules and sets. Problems are noted, not raised."""
+    rules, sets = RULES.read(definitions), SETS.read(definitions)
+    asked = {id for value in sets.values.values() for id in value.rules}
+    for rule in rules.values.values():
+        definitions.known_types.update(type for action in rule.actions if (type := action.emits) is not None)
+        if rule.id not in asked:
+            definitions.warnings.append(f"{rule.place}: {in_no_set(rule.id)}")
+    return ActiveRules(rules.values.values(), sets.values.values())
+
+
+def in_no_set(rule: str) -> str:
+    """The warning of a rule that nothing asks."""
+    return f"rule {rule!r} is in no rule set here, so nothing asks it; name it under `rules` of a set"

@@ -1,0 +1,146 @@
+"""Sets of rules as callers write and read them: which rules are asked of which events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.decide.rules import repository
+from threadline.capabilities.decide.rules.definition import EXISTING, RuleSet, set_of_json
+from threadline.capabilities.decide.rules.operations import RULE_SETS_GROUP
+from threadline.capabilities.decide.rules.repository import Needs
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.errors import NotFound
+from threadline.kernel.names import names_a
+from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.ports import WithShared
+
+SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
+
+
+@not_personal
+class SetView(msgspec.Struct, kw_only=True):
+    """A set of rules in force."""
+
+    name: str
+    description: str
+    events: Annotated[list[str], Meta(description="The event types on which its rules run.")]
+    rules: Annotated[list[str], Meta(description="The rules it names, in the order in which they run.")]
+    absent: Annotated[list[str], Meta(description="Those it names of which no version is active.")]
+    policy: Literal["all", "first"]
+    record: Literal["matched", "all"]
+    existing: Annotated[bool, Meta(description=EXISTING)]
+    historical: Annotated[bool, Meta(description="The same, under its older name.")]
+    declared: Annotated[bool, Meta(description="Whether the definitions declare it; then no operation changes it.")]
+
+
+class SetsResult(msgspec.Struct, kw_only=True):
+    """All sets by name."""
+
+    rule_sets: list[SetView]
+
+
+def _sets(context: Context[WithShared], params: NoParams) -> SetsResult:
+    active = repository.active_rules_of(context)
+    shown = []
+    for rule_set in active.sets.values():
+        rules = [rule.id for rule in active.ordered(rule_set.name).rules]
+        absent = [id for id in rule_set.rules if id not in active.rules]
+        declared = rule_set.name in active.declared_sets
+        shown.append(
+            SetView(
+                **{**rule_set.content, "rules": rules},
+                existing=rule_set.takes_existing,
+                absent=absent,
+                declared=declared,
+            )
+        )
+    return SetsResult(rule_sets=shown)
+
+
+SETS = Operation(
+    name="rule_sets_list",
+    group=RULE_SETS_GROUP,
+    summary="List the rule sets: which rules run on which events, in which order.",
+    params=NoParams,
+    result=SetsResult,
+    run=_sets,
+    method="GET",
+    path="/v1/rule-sets",
+)
+
+
+class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a set is to be."""
+
+    name: SetName
+    events: Annotated[list[str], Meta(description="Event types.")]
+    rules: Annotated[
+        list[str],
+        Meta(description="Ids of rules; one without an active version runs once it has one."),
+    ]
+    policy: Annotated[Literal["all", "first"], Meta(description="first: stop at the first rule that matches.")] = "all"
+    record: Annotated[
+        Literal["matched", "all"], Meta(description="all: a decision also for each rule that does not match.")
+    ] = "matched"
+    existing: Annotated[bool, Meta(description=EXISTING)] = False
+    historical: Annotated[bool, Meta(description="An older name of `existing`.")] = False
+    description: Annotated[str, Meta(max_length=2_000)] = ""
+
+
+@not_personal
+class SetWriteResult(msgspec.Struct, kw_only=True):
+    """What became of it."""
+
+    name: str
+    changed: Annotated[bool, Meta(description="False: it was so already.")]
+
+
+def _write_set(context: Context[Needs], params: SetWriteParams) -> SetWriteResult:
+    content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
+    rule_set: RuleSet = set_of_json(params.name, content)
+    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, rule_set))
+
+
+SET_WRITE = Operation(
+    name="rule_sets_write",
+    group=RULE_SETS_GROUP,
+    summary="Write a rule set: it counts from now on, and every change is kept in its log.",
+    done=("Wrote the rule set {name}",),
+    params=SetWriteParams,
+    result=SetWriteResult,
+    run=_write_set,
+    method="POST",
+    path="/v1/rule-sets/{name}",
+    scope="admin",
+    example=SetWriteParams(name="applications", events=["payment_received"], rules=["risk-score"], policy="first"),
+)
+
+
+class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which set."""
+
+    name: Annotated[SetName, names_a("rule set")]
+
+
+def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
+    if params.name not in repository.active_rules_of(context).sets:
+        raise NotFound(f"there is no rule set {params.name!r}")
+    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, None))
+
+
+SET_REMOVE = Operation(
+    name="rule_sets_remove",
+    group=RULE_SETS_GROUP,
+    summary="Remove a rule set: its rules no longer run, unless another set names them.",
+    done=("Removed the rule set {name}",),
+    params=SetRemoveParams,
+    result=SetWriteResult,
+    run=_remove_set,
+    method="DELETE",
+    path="/v1/rule-sets/{name}",
+    scope="admin",
+    example=SetRemoveParams(name="applications"),
+)

@@ -1,0 +1,174 @@
+"""A what-if as callers run it: started, watched, cancelled, resumed."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.decide.rules import what_if_results
+from threadline.capabilities.decide.whatif.job import JOB_KIND, first_writes, progress_of, save
+from threadline.capabilities.decide.whatif.simulation import Asked, Needs, Simulation, prepare
+from threadline.capabilities.decide.whatif.views import WhatIfView, view
+from threadline.kernel.errors import Conflict, NotFound
+from threadline.kernel.job import Job
+from threadline.kernel.operation import Choice, Context, Group, Operation
+
+WHAT_IF_GROUP = Group("what_if", "Try a rule or definitions on history.")
+
+WhatIfId = Annotated[str, Meta(description="The id of a what-if.", min_length=1, max_length=64)]
+Note = Annotated[str, Meta(description="What it is for; saved with the result.", max_length=1_000)]
+
+
+class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
+    """What is tried, on which history, and what becomes of the result."""
+
+    save: Annotated[
+        bool, Meta(description="Save the result, so that it can be compared, and an activation can require it.")
+    ] = False
+    note: Note = ""
+    wait: Annotated[
+        bool,
+        Meta(
+            description="Run it while the caller waits, one at a time, and answer its result; always so in Python. "
+            "Otherwise it is a job, which survives restarts."
+        ),
+    ] = False
+
+
+def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
+    given = {name: getattr(params, name) for name in Asked.__struct_fields__}
+    simulation = prepare(context, Asked(**given))
+    # Who calls from Python has perhaps nobody who works on jobs.
+    if params.wait or context.source_type == "direct":
+        return _waited_for(context, simulation, params)
+    jobs = context.engine.jobs
+    id, job = _free(context, simulation.id)
+    if job is None:
+        writes = first_writes(context, id, simulation, save=params.save, note=params.note)
+        job = jobs.create(context.workspace, JOB_KIND, id, {}, by=context.source, writes=writes)
+    progress = progress_of(context, job)
+    if params.save and not progress.save:
+        raise Conflict(f"what-if {id} was started without `save`; ask again when it is done")
+    return progress.view
+
+
+def _free(context: Context[Needs], id: str) -> tuple[str, Job | None]:
+    """The id under which a what-if begins, or the job of the same question that has not ended yet, with its own id.
+
+    What was done is done again: events of that range may have come since.
+    """
+    for number in count(1):
+        name = id if number == 1 else f"{id}.{number}"
+        job = context.engine.jobs.find(context.workspace, name)
+        if job is None or not (job.has_ended or job.state == "paused"):
+            return name, job
+    raise AssertionError("numbers do not end")
+
+
+def _waited_for(context: Context[Needs], simulation: Simulation, params: WhatIfParams) -> WhatIfView:
+    done = context.engine.simulations.run(simulation.pages)
+    if params.save:
+        save(context, simulation, params.note)
+    return view(simulation, "done", done.people, done.events, saved=params.save)
+
+
+WHAT_IF = Operation(
+    name="what_if_run",
+    group=WHAT_IF_GROUP,
+    summary="Try a rule or definitions on history, in a sandbox, and show what would have been different.",
+    done=(
+        "Tried the rule {rule} on history",
+        "Tried definitions on history",
+    ),
+    params=WhatIfParams,
+    result=WhatIfView,
+    run=_started,
+    method="POST",
+    path="/v1/whatif",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    choices=(Choice(("start", "since")), Choice(("rule", "definitions"), required=True)),
+    needs=(("version", "rule"), ("content", "rule"), ("against", "rule")),
+    example=WhatIfParams(rule="risk-score", version=4, since="90d"),
+)
+
+
+class WhatIfOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which what-if."""
+
+    id: WhatIfId
+
+
+def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    job = context.engine.jobs.find(context.workspace, params.id)
+    if job is not None and job.kind == JOB_KIND:
+        return progress_of(context, job).view
+    return msgspec.convert(what_if_results.saved(context, params.id).view, WhatIfView)
+
+
+def _job(context: Context[Needs], id: str) -> Job:
+    job = context.engine.jobs.find(context.workspace, id)
+    if job is None or job.kind != JOB_KIND:
+        raise NotFound(f"there is no what-if {id!r} that runs or ran as a job")
+    return job
+
+
+STATUS = Operation(
+    name="what_if_status",
+    group=WHAT_IF_GROUP,
+    summary="Show a what-if: its progress, and its result once it is done.",
+    params=WhatIfOf,
+    result=WhatIfView,
+    run=_find,
+    method="GET",
+    path="/v1/whatif/{id}",
+    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
+    ended=lambda what_if: what_if.state != "running",
+)
+
+
+def _cancel(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    job = _job(context, params.id)
+    # Paused and not cancelled as a job: it can be resumed.
+    return progress_of(context, job if job.has_ended else context.engine.jobs.pause(context.workspace, job.id)).view
+
+
+def _resume(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    job = _job(context, params.id)
+    if job.state == "done":
+        raise Conflict(f"what-if {job.id} is done; only one that was cancelled or has failed goes on")
+    return progress_of(context, context.engine.jobs.resume(context.workspace, job.id)).view
+
+
+CANCEL = Operation(
+    name="what_if_cancel",
+    group=WHAT_IF_GROUP,
+    summary="Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed.",
+    done=("Cancelled a what-if",),
+    params=WhatIfOf,
+    result=WhatIfView,
+    run=_cancel,
+    method="POST",
+    path="/v1/whatif/{id}/cancel",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
+)
+
+RESUME = Operation(
+    name="what_if_resume",
+    group=WHAT_IF_GROUP,
+    summary="Resume a what-if that was cancelled or has failed where it stopped.",
+    done=("Went on with a what-if",),
+    params=WhatIfOf,
+    result=WhatIfView,
+    run=_resume,
+    method="POST",
+    path="/v1/whatif/{id}/resume",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
+)

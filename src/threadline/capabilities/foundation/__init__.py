@@ -1,0 +1,1 @@
+"""What everything else stands on: events, definitions, conditions, schemas, webhooks, and work in the background."""

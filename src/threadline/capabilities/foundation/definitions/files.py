@@ -1,0 +1,311 @@
+"""Files of definitions and the top-level sections in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path
+from textwrap import dedent
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from threadline.capabilities.foundation.definitions.document import Document, Keys, NamedType
+from threadline.capabilities.foundation.definitions.plain import Plain
+from threadline.capabilities.foundation.definitions.problem import Problem, problem_of
+from threadline.capabilities.foundation.definitions.writing import yaml_of
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.names import Reference
+from threadline.kernel.policy import Read
+
+_SHIPPED = "shipped.yaml"
+_MAPPING, _TEXT = "tag:yaml.org,2002:map", "tag:yaml.org,2002:str"
+MISTAKES_MAX = 1_000
+"""Told in one message."""
+
+
+class Found(NamedTuple):
+    """A section as one file has it: the document, for messages, and the nodes of its name and of what it holds."""
+
+    document: Document
+    key: yaml.Node
+    value: yaml.Node
+
+
+class Definitions:
+    """What users declared, as pairs of a name for messages and the text of each file.
+
+    A capability asks for its sections and notes what is wrong in their documents; whoever asks for a section makes it
+    known. `refuse` ends the reading when something is wrong.
+    """
+
+    def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
+        self._documents: list[Document] = []
+        self._sections: list[tuple[Document, Keys]] = []
+        self._known: set[str] = set()
+        self.problems: list[str] = []
+        """What is wrong with several files together; what stands in one is noted in its document."""
+        self.failed: set[str] = set()
+        """Names of what is declared wrongly. Whatever reads one of them is not wrong because of that as well."""
+        self.warnings: list[str] = []
+        """What is no mistake and yet hardly meant, of several files together; see `warned`."""
+        self.known_types: set[str] = set()
+        """Types of events that ship, or that what is declared makes."""
+        self.read: dict[object, Any] = {}
+        """What was read of sections with names, by the form that reads them."""
+        self.texts = tuple(texts)
+        """As they were given."""
+        for name, text in self.texts:
+            document, root = _composed(name, text)
+            self._add(document.unread(), root)
+
+    def _add(self, document: Document, root: yaml.Node | None) -> None:
+        self._documents.append(document)
+        if root is not None:
+            self._sections.append((document, document.mapping(root, "a file of definitions")))
+
+    @classmethod
+    def load(cls, paths: Iterable[str | Path] = ()) -> Definitions:
+        """The definitions of these files, or of all ``*.yaml`` and ``*.yml`` in these folders.
+
+        What is wrong with them, and files that cannot be read, `refuse` raises.
+        """
+        texts, problems = [], []
+        for file in (file for path in paths for file in _files(Path(path))):
+            try:
+                texts.append((str(file), file.read_text(encoding="utf-8")))
+            except (OSError, UnicodeDecodeError) as error:
+                texts.append((str(file), ""))
+                problems.append(f"{file}:1: the file cannot be read as UTF-8 text: {error}")
+        definitions = cls(texts)
+        definitions.problems += problems
+        return definitions
+
+    @classmethod
+    def shipped(cls, package: str) -> Definitions:
+        """The definitions that ship with a capability, in the file ``shipped.yaml`` of its package."""
+        definitions = cls()
+        definitions._add(Document(_SHIPPED), _shipped(package))
+        return definitions
+
+    def with_candidate(self, name: str, text: str, aside: Collection[str] = ()) -> Definitions:
+        """The same with a candidate: each section that it holds stands in the place of all there is of that section.
+
+        Sections ``aside`` stay as they are, whatever the candidate says of them.
+        """
+        definitions = Definitions([*self.texts, (name, text)])
+        document, sections = (
+            definitions._sections[-1] if len(definitions._sections) > len(self._sections) else (None, {})
+        )
+        if document is not None:
+            for untouched in aside:
+                sections.pop(untouched, None)
+            for _, others in definitions._sections[:-1]:
+                for replaced in sections:
+                    others.pop(replaced, None)
+        return definitions
+
+    def with_draft(
+        self, name: str, text: str, by_name: Collection[str], section: str = "", entry: str = ""
+    ) -> Definitions:
+        """The same with what somebody is writing: each definition stands in the place of the one of its name.
+
+        Sections that are not ``by_name`` are replaced whole. With ``section`` and ``entry`` the text is no file but
+        what stands under this name in that section.
+        """
+        definitions = Definitions(self.texts)
+        document = Document(name)
+        root = document.compose(text)
+        if section and not document.problems:
+            root = _under(section, _under(entry, root))
+        definitions._add(document, root)
+        written = definitions._sections[-1][1] if root is not None else {}
+        for _, others in definitions._sections[:-1]:
+            for section_name, (_, value) in written.items():
+                if section_name in others and section_name in by_name:
+                    key, node = others[section_name]
+                    others[section_name] = key, _without(node, value)
+                else:
+                    others.pop(section_name, None)
+        return definitions
+
+    def declared_in(self, name: str) -> dict[str, list[str]]:
+        """Section -> the names under it in the document of this name, rightly or wrongly declared."""
+        return {
+            section: [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            for document, sections in self._sections
+            if document.name == name
+            for section, (_, node) in sections.items()
+            if isinstance(node, yaml.MappingNode)
+        }
+
+    def column(self, problem: str) -> int:
+        """The column at which a problem begins, from 1; 0 where only its line is known."""
+        return next((document.columns[problem] for document in self._documents if problem in document.columns), 0)
+
+    @property
+    def warned(self) -> list[str]:
+        """What is no mistake and yet hardly meant, of each file and of several together."""
+        return [*self.warnings, *(warning for document in self._documents for warning in document.warnings)]
+
+    @property
+    def named_types(self) -> list[NamedType]:
+        """The types of events that are named, wherever a form of `event_type` has read one."""
+        return [named for document in self._documents for named in document.types]
+
+    def names_in(self, section: str, *inside: str) -> frozenset[str] | None:
+        """The names that stand in a section, or in a mapping inside it, rightly declared or wrongly; None: no file has
+        the section."""
+        mappings = [node for _, _, node in self.section(section)]
+        if not mappings:
+            return None
+        for step in inside:
+            mappings = [value for node in mappings for key, value in _members(node) if key.value == step]
+        return frozenset(str(key.value) for node in mappings for key, _ in _members(node))
+
+    def note_unknown(self, unknown: Callable[[Reference], str], unread: Callable[[Read], str]) -> None:
+        """Note every name and every path that leads nowhere where it stands. Both tell what is wrong, or nothing."""
+        for document in self._documents:
+            for reference, node in document.names.items():
+                problem = unknown(reference) if reference.name not in self.failed else ""
+                if problem:
+                    document.fail(node, f"{reference.what}: {problem}")
+            for (projection, path, what), node in document.paths.items():
+                problem = unread(Read(projection, path))
+                if problem:
+                    document.fail(node, f"{what}: {problem}")
+
+    @property
+    def noted_paths(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """The paths into views of which it is known where they stand."""
+        return frozenset((projection, path) for document in self._documents for projection, path, _ in document.paths)
+
+    def contents(self) -> dict[str, dict[str, str]]:
+        """Section -> name -> a hash of what is declared under it; a section that holds no names is one without."""
+        hashes: dict[str, dict[str, str]] = {}
+        for _, sections in self._sections:
+            for section, (_, node) in sections.items():
+                value = Plain(Document(""), section).value(node)
+                named = value if isinstance(value, dict) else {"": value}
+                hashes.setdefault(section, {}).update({name: _digest(content) for name, content in named.items()})
+        return hashes
+
+    def written(self, section: str, name: str) -> str | None:
+        """What stands under a name of a section as it is written, with the comments in it; None: no file has it."""
+        texts = dict(self.texts)
+        for document, sections in self._sections:
+            _, node = sections.get(section, (None, None))
+            for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+                if key.value == name and document.name in texts:
+                    return _as_written(texts[document.name], key, value)
+        return None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all sections there are."""
+        return frozenset(name for _, sections in self._sections for name in sections)
+
+    def section(self, name: str) -> list[Found]:
+        """A top-level section, once for each file that has it, in the order of the files."""
+        self._known.add(name)
+        return [Found(document, *sections[name]) for document, sections in self._sections if name in sections]
+
+    def refuse(self) -> None:
+        """Raise `InvalidDefinition` with every problem noted so far, one a line; nothing happens if there is none."""
+        problems = [problem for document in self._documents for problem in document.problems] + self.problems
+        if problems:
+            ordered = self.in_order(problems)
+            more = [f"and {len(ordered) - MISTAKES_MAX:,} more"] if len(ordered) > MISTAKES_MAX else []
+            raise InvalidDefinition("\n".join([*map(str, ordered[:MISTAKES_MAX]), *more]))
+
+    def in_order(self, lines: Iterable[str]) -> list[Problem]:
+        """Problems or warnings, each once, in the order of the files and their lines; what has no place comes last."""
+        order = {document.name: number for number, document in enumerate(self._documents)}
+        # Two capabilities may read one section, and each notes what is wrong with it.
+        problems = map(problem_of, dict.fromkeys(lines))
+        return sorted(problems, key=lambda problem: (order.get(problem.file, len(order)), problem.line))
+
+    def refuse_unknown(self, off: Mapping[str, str] = MappingProxyType({})) -> None:
+        """The same with every section that nobody has asked for; to be called when all capabilities have read.
+
+        ``off``: section -> its capability, which is switched off.
+        """
+        for document, sections in self._sections:
+            for name in sorted(sections.keys() & off.keys() - self._known):
+                owner = f"the capability {off[name]!r}, which the setting `capabilities` switches off"
+                document.fail(sections[name][0], f"top level: {name!r} is of {owner}; take one of the two out")
+            document.known(sections, {*self._known, *off}, "top level")
+        self.refuse()
+
+
+@lru_cache(maxsize=64)
+def _composed(name: str, text: str) -> tuple[Document, yaml.Node | None]:
+    """A text as nobody has read it yet. A draft is checked beside all that is in force at every pause of who writes it,
+    and to compose six thousand lines takes a second. Nobody changes a node."""
+    document = Document(name)
+    return document, document.compose(text)
+
+
+@cache
+def _shipped(package: str) -> yaml.Node | None:
+    """Read once in a process: it would be most of the time that opening a store takes. Nobody changes a node."""
+    text = resources.files(package).joinpath(_SHIPPED).read_text(encoding="utf-8")
+    # libyaml reads them ten times faster; it words mistakes otherwise, and there are none in what ships.
+    return Document(_SHIPPED).compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _members(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def _under(key: str, value: yaml.Node | None) -> yaml.MappingNode:
+    """A mapping with this key alone, at the place of its value; an empty value is an empty mapping."""
+    start = yaml.Mark("", 0, 0, 0, None, 0) if value is None else value.start_mark
+    inner = yaml.MappingNode(_MAPPING, [], start, start) if value is None else value
+    return yaml.MappingNode(_MAPPING, [(yaml.ScalarNode(_TEXT, key, start, start), inner)], start, start)
+
+
+def _as_written(text: str, key: yaml.Node, node: yaml.Node) -> str:
+    """The part of a text that stands under a key, as far to the left as it goes; written anew where it is not by itself
+    what it is there, as with an alias."""
+    start, stop = node.start_mark, node.end_mark
+    if start.line > key.start_mark.line:  # comments above it belong to it
+        lines = text[: stop.index].rstrip().split("\n")[key.start_mark.line + 1 :]
+    else:
+        lines = (" " * start.column + text[start.index : stop.index]).rstrip().split("\n")
+    while lines[1:] and _is_outside(lines[-1], start.column):
+        lines.pop()
+    dedented = f"{dedent(chr(10).join(lines)).rstrip()}\n"
+    value, alone = Plain(Document(""), "").value(node), Document("")
+    root = alone.compose(dedented)
+    is_same = root is not None and repr(Plain(alone, "").value(root)) == repr(value)
+    return dedented if is_same else yaml_of(value)
+
+
+def _is_outside(line: str, column: int) -> bool:
+    """Whether a line is blank or a comment further to the left, which is about what follows."""
+    inner = line.lstrip()
+    return not inner or (inner.startswith("#") and len(line) - len(inner) < column)
+
+
+def _without(node: yaml.Node, others: yaml.Node) -> yaml.Node:
+    """A mapping without the keys that another one has."""
+    if not (isinstance(node, yaml.MappingNode) and isinstance(others, yaml.MappingNode)):
+        return node
+    names = {key.value for key, _ in others.value}
+    rest = [(key, value) for key, value in node.value if key.value not in names]
+    return yaml.MappingNode(node.tag, rest, node.start_mark, node.end_mark, node.flow_style)
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=8).hexdigest()
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml"))

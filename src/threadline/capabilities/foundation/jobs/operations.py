@@ -1,0 +1,128 @@
+"""Jobs as callers read and steer them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor
+from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
+from threadline.kernel.job import Job, JobState
+from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.ports import WithJobs
+
+JOBS_GROUP = Group("jobs", "Work across many people that survives restarts.")
+
+JobId = Annotated[str, Meta(description="The id of a job.", min_length=1, max_length=150)]
+_CURSOR = re.compile(r"[0-9a-f]{16}\..{1,150}")
+
+
+@not_personal
+class JobView(msgspec.Struct, kw_only=True):
+    """A job and how far it has come."""
+
+    id: str
+    kind: str
+    state: JobState
+    counts: Annotated[
+        dict[str, int], Meta(description="Progress by names of the kind; `done` of `total` where these are known.")
+    ]
+    due_at: Annotated[Instant, Meta(description="It is not worked on before this instant.")]
+    failures: Annotated[int, Meta(description="Failures of the present page in a row; after 5 the job has failed.")]
+    refused: Annotated[
+        bool,
+        Meta(description="Whether it has failed at once because somebody has to decide first; `problem` says what."),
+    ] = False
+    problem: Annotated[str, Meta(description="The last failure; empty if the last page was done."), SENTENCE]
+    waits_for: Annotated[
+        str, Meta(description="What it waits for, such as a segment that is being filled; empty: nothing but `due_at`.")
+    ] = ""
+    params: Annotated[dict[str, Any], FREE]
+    created_at: Instant
+    created_by: str
+    changed_at: Instant
+
+
+class JobParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which job."""
+
+    id: JobId
+
+
+class JobsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page."""
+
+
+class JobsPage(msgspec.Struct, kw_only=True):
+    """Jobs, the newest first."""
+
+    jobs: list[JobView]
+    next: Next = ""
+
+
+def job_view(job: Job) -> JobView:
+    """A job in the form in which it is read."""
+    return JobView(
+        id=job.id, kind=job.kind, state=job.state, counts=job.counts, due_at=instant(job.due_at),
+        failures=job.failures, refused=job.was_refused, problem=job.problem, waits_for=job.waiting, params=job.params,
+        created_at=instant(job.created_at), created_by=job.created_by, changed_at=instant(job.changed_at),
+    )  # fmt: skip
+
+
+def has_ended(view: JobView) -> bool:
+    """Whether nobody works on a job any more."""
+    return view.state in ("done", "failed", "cancelled")
+
+
+def _list(context: Context[WithJobs], params: JobsParams) -> JobsPage:
+    cursor = checked_cursor(params.cursor, _CURSOR)
+    jobs, following = context.engine.jobs.page(context.workspace, cursor, params.limit)
+    return JobsPage(jobs=list(map(job_view, jobs)), next=following)
+
+
+def _show(context: Context[WithJobs], params: JobParams) -> JobView:
+    return job_view(context.engine.jobs.get(context.workspace, params.id))
+
+
+def _pause(context: Context[WithJobs], params: JobParams) -> JobView:
+    return job_view(context.engine.jobs.pause(context.workspace, params.id))
+
+
+def _resume(context: Context[WithJobs], params: JobParams) -> JobView:
+    return job_view(context.engine.jobs.resume(context.workspace, params.id))
+
+
+def _cancel(context: Context[WithJobs], params: JobParams) -> JobView:
+    return job_view(context.engine.jobs.cancel(context.workspace, params.id))
+
+
+LIST = Operation(
+    name="jobs_list", group=JOBS_GROUP, summary="List jobs, the newest first.", params=JobsParams, result=JobsPage,
+    run=_list, method="GET", path="/v1/jobs", example=JobsParams(limit=20),
+)  # fmt: skip
+SHOW = Operation(
+    name="jobs_show", group=JOBS_GROUP, summary="Show a job and how far it has come.", params=JobParams, result=JobView,
+    run=_show, method="GET", path="/v1/jobs/{id}", example=JobParams(id="broadcast.spring-sale"), ended=has_ended,
+)  # fmt: skip
+PAUSE = Operation(
+    name="jobs_pause", group=JOBS_GROUP, summary="Stop a job after the page that it is at, until it is resumed.",
+    done=("Paused the job {id}",),
+    params=JobParams, result=JobView, run=_pause, method="POST", path="/v1/jobs/{id}/pause", scope="admin",
+    example=JobParams(id="broadcast.spring-sale"),
+)  # fmt: skip
+RESUME = Operation(
+    name="jobs_resume", group=JOBS_GROUP, summary="Go on with a job that was paused or has failed.",
+    done=("Went on with the job {id}",),
+    params=JobParams, result=JobView, run=_resume, method="POST", path="/v1/jobs/{id}/resume", scope="admin",
+    example=JobParams(id="broadcast.spring-sale"),
+)  # fmt: skip
+CANCEL = Operation(
+    name="jobs_cancel", group=JOBS_GROUP, summary="Stop a job for good after the page that it is at.",
+    done=("Cancelled the job {id}",),
+    params=JobParams, result=JobView, run=_cancel, method="POST", path="/v1/jobs/{id}/cancel", scope="admin",
+    example=JobParams(id="broadcast.spring-sale"),
+)  # fmt: skip

@@ -1,0 +1,352 @@
+"""Effects on their way out: the queues, those that were given up on, and those of which the outcome is unknown."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor, next_of
+from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
+from threadline.kernel.errors import NotFound
+from threadline.kernel.operation import Context, Group, NoParams, Operation
+from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
+from threadline.kernel.ports import WithDelivery, WithReader
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
+from threadline.kernel.time import format_time
+
+EFFECTS_GROUP = Group("effects", "What leaves: queues, dead letters and unknown outcomes.")
+
+Queued = Annotated[
+    str,
+    Meta(
+        description="Only those of this queue, such as a destination of webhooks; empty: all.",
+        pattern="^[a-z0-9._-]{0,64}$",
+    ),
+]
+Id = Annotated[str, Meta(description="The effect's id, the same in all its events.", pattern="^[0-9a-f]{32}$")]
+Resolution = Literal["happened", "send_again", "give_up"]
+_ID = re.compile(r"[0-9a-f]{32}")
+_TIMER = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
+_PARKED = re.compile(r"[a-z0-9._-]{1,64}![0-9a-f]{16}\.[0-9a-f]{32}")
+
+
+class Needs(WithReader, WithDelivery, Protocol):
+    """What is needed here of the engine."""
+
+
+class Line(msgspec.Struct, kw_only=True):
+    """An effect that is not on its way any more."""
+
+    id: str
+    kind: str
+    queue: Annotated[str, Meta(description="Empty for none.")]
+    policy: Annotated[str, Meta(description="The policy that wished for it.")]
+    cause: Annotated[str, Meta(description="The id of the event because of which.")]
+    person: Annotated[str, Meta(description="The id of the person; empty if nobody has the thread.")]
+    attempts: int
+    why: Annotated[str, SENTENCE]
+    since: Instant
+    data: Annotated[dict[str, Any], Meta(description="What the policy wished for."), FREE]
+
+
+class UnknownLine(Line, kw_only=True):
+    """An effect that was claimed and of which nobody knows whether it happened."""
+
+    claimed_at: Instant | None
+    noted: Annotated[dict[str, Any], Meta(description="What was to be sent, as its preparation has noted it."), FREE]
+
+
+class ParkedLine(Line, kw_only=True):
+    """An effect that was given up on."""
+
+    last: Annotated[dict[str, Any], Meta(description="What the last attempt came to."), FREE]
+
+
+def _line(context: Context[WithReader], effect: UnknownEffect | DeadLetter) -> dict[str, Any]:
+    pending = effect.pending
+    person = context.engine.reader.by_thread(pending.thread)
+    return {
+        "id": pending.id, "kind": pending.effect.kind, "queue": effect.queue, "policy": pending.policy,
+        "cause": pending.cause, "person": "" if person is None else person.id, "attempts": pending.attempts,
+        "why": effect.why, "since": format_time(effect.at), "data": pending.effect.data,
+    }  # fmt: skip
+
+
+# --- unknown ----------------------------------------------------------------------------------
+
+
+class UnknownParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the effects of which nobody knows whether they happened."""
+
+
+class UnknownPage(msgspec.Struct, kw_only=True):
+    """Effects of which nobody knows whether they happened, by id."""
+
+    effects: list[UnknownLine]
+    next: Next = ""
+
+
+def _unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
+    cursor = checked_cursor(params.cursor, _ID)
+    effects = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
+    lines = []
+    for effect in effects:
+        claim = effect.pending.claim
+        at, noted = (None, {}) if claim is None else (format_time(claim.at), claim.properties)
+        lines.append(UnknownLine(**_line(context, effect), claimed_at=at, noted=noted))
+    return UnknownPage(effects=lines, next=next_of(effects, params.limit, lambda effect: effect.cursor))
+
+
+UNKNOWN = Operation(
+    name="effects_unknown",
+    group=EFFECTS_GROUP,
+    summary="List effects that were claimed and of which nobody knows whether they happened.",
+    params=UnknownParams,
+    result=UnknownPage,
+    run=_unknown,
+    method="GET",
+    path="/v1/effects/unknown",
+    scope="admin",
+    example=UnknownParams(limit=20),
+)
+
+
+class ResolveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What became of an unknown effect, as somebody has found out or decides."""
+
+    id: Id
+    outcome: Annotated[
+        Resolution,
+        Meta(
+            description="happened: its event is what its sender would have recorded. send_again: it is due at once, "
+            "and may happen a second time. give_up: it is parked."
+        ),
+    ]
+    why: Annotated[str, Meta(description="For whoever reads the event.", max_length=500)] = ""
+
+
+class Resolved(msgspec.Struct, kw_only=True):
+    """The effect is not unknown any more."""
+
+    id: str
+
+
+def _resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
+    properties = {"why": params.why} if params.why else {}
+    outcomes = {
+        "happened": None,
+        "send_again": Outcome(type=EFFECT_RETRIED, properties=properties, retry_after_seconds=0.0),
+        "give_up": Outcome(
+            type=EFFECT_PARKED, properties=properties, parked=params.why or f"given up by {context.source}"
+        ),
+    }
+    if not context.engine.delivery.resolve(context.workspace, params.id, outcomes[params.outcome], context.source):
+        hint = "`effects_unknown` lists those that are; another may have been faster."
+        raise NotFound(f"no effect {params.id} is unknown in this workspace", hint=hint)
+    return Resolved(id=params.id)
+
+
+RESOLVE = Operation(
+    name="effects_resolve",
+    group=EFFECTS_GROUP,
+    summary="Say what became of an unknown effect: it happened, it is sent again, or it is given up.",
+    done=("Settled an unknown effect: {outcome}",),
+    params=ResolveParams,
+    result=Resolved,
+    run=_resolve,
+    method="POST",
+    path="/v1/effects/{id}/resolve",
+    scope="admin",
+    example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
+)
+
+
+# --- parked -----------------------------------------------------------------------------------
+
+
+class ParkedEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the effects that were given up on."""
+
+    queue: Queued = ""
+
+
+class ParkedEffects(msgspec.Struct, kw_only=True):
+    """Effects that were given up on, by queue and time, the oldest first."""
+
+    effects: list[ParkedLine]
+    next: Next = ""
+
+
+def _dead_letters(
+    context: Context[WithDelivery], params: ParkedEffectsParams | RedriveEffectsParams
+) -> list[DeadLetter]:
+    cursor = checked_cursor(params.cursor, _PARKED)
+    return context.engine.delivery.dead_letters(context.workspace, params.queue, cursor, params.limit)
+
+
+def _parked(context: Context[Needs], params: ParkedEffectsParams) -> ParkedEffects:
+    letters = _dead_letters(context, params)
+    lines = [ParkedLine(**_line(context, letter), last=letter.outcome) for letter in letters]
+    return ParkedEffects(effects=lines, next=next_of(letters, params.limit, lambda letter: letter.cursor))
+
+
+PARKED = Operation(
+    name="effects_parked",
+    group=EFFECTS_GROUP,
+    summary="List effects of all kinds that were given up on, and why.",
+    params=ParkedEffectsParams,
+    result=ParkedEffects,
+    run=_parked,
+    method="GET",
+    path="/v1/effects/parked",
+    scope="admin",
+    example=ParkedEffectsParams(queue="crm", limit=20),
+)
+
+
+class RedriveEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which effects are to be sent after all."""
+
+    queue: Queued = ""
+    ids: Annotated[list[str], Meta(description="Only these; empty: all.", max_length=500)] = msgspec.field(
+        default_factory=list
+    )
+
+
+class RedrivenEffects(msgspec.Struct, kw_only=True):
+    """How many are due again."""
+
+    redriven: int
+    next: Annotated[str, Meta(description="Where to go on, for the rest; empty at the end.")] = ""
+
+
+def _redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
+    looked_at = _dead_letters(context, params)
+    letters = [letter for letter in looked_at if not params.ids or letter.pending.id in params.ids]
+    done = context.engine.delivery.redrive(letters, context.source)
+    return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda letter: letter.cursor))
+
+
+REDRIVE = Operation(
+    name="effects_redrive",
+    group=EFFECTS_GROUP,
+    summary="Make effects that were given up on due again.",
+    done=(
+        "Sent again what was given up on in the queue {queue}",
+        "Sent again what was given up on",
+    ),
+    params=RedriveEffectsParams,
+    result=RedrivenEffects,
+    run=_redrive,
+    method="POST",
+    path="/v1/effects/redrive",
+    scope="admin",
+    example=RedriveEffectsParams(queue="crm"),
+)
+
+
+# --- timers -----------------------------------------------------------------------------------
+
+
+class TimersParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the timers."""
+
+
+class TimerLine(msgspec.Struct, kw_only=True):
+    """Something that is looked at again at an instant, such as the end of a streak or the next step of a journey."""
+
+    due_at: Instant
+    policy: Annotated[str, Meta(description="The policy that set it.")]
+    key: Annotated[str, Meta(description="What it is about, in the policy's own words.")]
+    person: Annotated[str, Meta(description="The id of the person; empty if nobody has the thread.")]
+    data: dict[str, Any]
+
+
+class TimersPage(msgspec.Struct, kw_only=True):
+    """Timers by due time."""
+
+    timers: list[TimerLine]
+    next: Next = ""
+
+
+def _timers(context: Context[Needs], params: TimersParams) -> TimersPage:
+    after = checked_cursor(params.cursor, _TIMER)
+    timers = context.engine.delivery.pending_timers(context.workspace, after, params.limit)
+    people = context.engine.reader.by_threads([timer.thread for timer in timers])
+    lines = [
+        TimerLine(
+            due_at=instant(timer.due_at), policy=timer.policy, key=timer.key, data=timer.data,
+            person=people[timer.thread].id if timer.thread in people else "",
+        )
+        for timer in timers
+    ]  # fmt: skip
+    return TimersPage(timers=lines, next=next_of(timers, params.limit, lambda timer: timer.cursor))
+
+
+TIMERS = Operation(
+    name="effects_timers",
+    group=EFFECTS_GROUP,
+    summary="List what is due later, by due time.",
+    params=TimersParams,
+    result=TimersPage,
+    run=_timers,
+    method="GET",
+    path="/v1/effects/timers",
+    scope="admin",
+    example=TimersParams(limit=20),
+)
+
+
+# --- queues -----------------------------------------------------------------------------------
+
+
+@not_personal
+class QueueLine(msgspec.Struct, kw_only=True):
+    """A queue and how it stands. Numbers are of all workspaces; 1,000 is that or more."""
+
+    name: str
+    state: Annotated[str, Meta(description="`open`; `resting` while it is left alone; `testing`; `stopped`.")]
+    claims: Annotated[bool, Meta(description="Whether effects are claimed first, and sent at most once.")]
+    waiting: int
+    oldest: Annotated[Instant | None, Meta(description="When the first of them is due.")]
+    unknown: Annotated[int, Meta(description="Effects of which nobody knows whether they happened.")]
+    retried: Annotated[int, Meta(description="Of those that wait, how many were tried.")] = 0
+    parked: Annotated[int, Meta(description="Effects that were given up on.")] = 0
+
+
+class QueueList(msgspec.Struct, kw_only=True):
+    """The declared queues by name."""
+
+    queues: list[QueueLine]
+
+
+def _queue(context: Context[object], queue_state: QueueState) -> QueueLine:
+    circuit = queue_state.circuit
+    resting = circuit.rests_at(context.now)
+    state = "stopped" if circuit.stopped_at else "resting" if resting else "testing" if circuit.rests else "open"
+    oldest = None if queue_state.oldest is None else instant(queue_state.oldest)
+    return QueueLine(
+        name=queue_state.queue.name, state=state, claims=queue_state.queue.claims, waiting=queue_state.waiting,
+        oldest=oldest, unknown=queue_state.unknown, retried=queue_state.retried, parked=queue_state.parked,
+    )  # fmt: skip
+
+
+def _queues(context: Context[WithDelivery], params: NoParams) -> QueueList:
+    return QueueList(queues=[_queue(context, queue) for queue in context.engine.delivery.queues()])
+
+
+QUEUES = Operation(
+    name="effects_queues",
+    group=EFFECTS_GROUP,
+    summary="List the queues, and how many effects wait in each or are unknown.",
+    params=NoParams,
+    result=QueueList,
+    run=_queues,
+    method="GET",
+    path="/v1/effects/queues",
+    scope="admin",
+)

@@ -1,0 +1,89 @@
+"""What retention would erase now, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.parameters import Next, Page
+from threadline.capabilities.operate.retention.definition import Retention
+from threadline.capabilities.operate.retention.job import EXPIRING_PAGE
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.operation import Context, Group, Operation, always
+from threadline.kernel.ports import WithCatalogue, WithErasures, WithReader
+from threadline.kernel.time import DAY
+
+RETENTION_GROUP = Group("retention", "How long events are stored.")
+COUNTED_MAX = 1_000
+
+
+class Needs(WithCatalogue, WithErasures, WithReader, Protocol):
+    """What is needed here of the engine."""
+
+
+class RetentionParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which people."""
+
+    limit: Annotated[int, Meta(description="People to look at in this call.", ge=1, le=1_000)] = EXPIRING_PAGE
+
+
+class RetentionCount(msgspec.Struct, kw_only=True):
+    """What one rule would erase."""
+
+    rule: str
+    days: int
+    types: list[str]
+    people: Annotated[int, Meta(description="People of this page with such events.")]
+    events: Annotated[int, Meta(description="Such events, counted to 1,000 in each thread.")]
+
+
+@not_personal
+class RetentionPreview(msgspec.Struct, kw_only=True):
+    """What would be erased of a page of people."""
+
+    people: Annotated[int, Meta(description="People looked at.")]
+    rules: list[RetentionCount]
+    projections: Annotated[
+        list[str], Meta(description="What is folded of these types, and so would be as if they had never come.")
+    ]
+    next: Next = ""
+
+
+def _preview(rules: Sequence[Retention], context: Context[Needs], params: RetentionParams) -> RetentionPreview:
+    people, following = context.engine.reader.people(context.workspace, params.cursor, params.limit)
+    counts = []
+    for rule in rules:
+        before = context.now - rule.days * DAY
+        per_person = context.engine.erasures.expiry.expired(people, rule.types, before, COUNTED_MAX)
+        counts.append(
+            RetentionCount(
+                rule=rule.name,
+                days=rule.days,
+                types=list(rule.types),
+                people=len(per_person),
+                events=sum(per_person.values()),
+            )
+        )
+    types = {type for rule in rules for type in rule.types}
+    folding = [
+        projection.name
+        for projection in context.engine.catalogue.projections
+        if types and (projection.handles is None or not types.isdisjoint(projection.handles))
+    ]
+    return RetentionPreview(people=len(people), rules=counts, projections=folding, next=following)
+
+
+def operations(rules: Sequence[Retention]) -> list[Operation]:
+    """The operation that shows what these rules would erase."""
+    return [
+        Operation(
+            name="retention_preview", group=RETENTION_GROUP,
+            summary="Show what the declared retention would erase now, a page of people at a time.",
+            params=RetentionParams, result=RetentionPreview, run=partial(_preview, tuple(rules)), is_long=always,
+            method="GET", path="/v1/retention/preview", scope="admin", example=RetentionParams(limit=50),
+        ),
+    ]  # fmt: skip

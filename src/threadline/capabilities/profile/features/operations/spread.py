@@ -1,0 +1,85 @@
+"""How a feature is spread over people now."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.capabilities.foundation.events.sample import Deadline, Estimate, sample
+from threadline.capabilities.profile.features.operations import FEATURES_GROUP
+from threadline.capabilities.profile.features.operations.vector import chosen, vector_of
+from threadline.capabilities.profile.features.spread import Bin, bins_of, histogram, summary
+from threadline.kernel.chart import Chart
+from threadline.kernel.names import names_a
+from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
+
+PAGE = 200
+"""People between two looks at the clock."""
+
+
+class Needs(WithReader, WithCatalogue, WithRecorder, Protocol):
+    """What is needed here of the engine."""
+
+
+class SpreadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which feature."""
+
+    name: Annotated[str, names_a("feature"), Meta(description="Its name.", min_length=1, max_length=100)]
+    seconds: Annotated[int, Meta(description="How long to look at people at most.", ge=1, le=30)] = 2
+
+
+class FeatureSpread(msgspec.Struct, kw_only=True):
+    """The values that people have now. Where time is up before everybody was looked at, ids decide who was: they are
+    hashes, so these people are drawn by lot."""
+
+    name: str
+    as_of: Instant
+    people_read: int
+    exact: Annotated[bool, Meta(description="Whether everybody was looked at; else those whose ids come first.")]
+    valued: Annotated[Estimate, Meta(description="People who have a value.")]
+    least: float | None = None
+    median: float | None = None
+    mean: float | None = None
+    most: float | None = None
+    bins: list[Bin]
+
+
+def _spread(context: Context[Needs], params: SpreadParams) -> FeatureSpread:
+    chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
+    deadline, after = Deadline(context, params.seconds), ""
+    values: list[Any] = []
+    while True:
+        page, after = context.engine.reader.people(context.workspace, after, PAGE)
+        values += [vector_of(context, person, context.now)[params.name]["value"] for person in page]
+        if not after or deadline.is_over:
+            break
+    valued = sample(len(values), after).estimate(sum(value is not None for value in values))
+    return FeatureSpread(
+        name=params.name, as_of=instant(context.now), people_read=len(values), exact=not after, valued=valued,
+        bins=bins_of(values), **summary(values),
+    )  # fmt: skip
+
+
+def spread_picture(result: FeatureSpread) -> Chart:
+    """The people of each bin."""
+    return histogram(result.name, result.bins, result.people_read, exact=result.exact)
+
+
+FEATURE_SPREAD = Operation(
+    name="features_spread",
+    relies_on=("people",),
+    group=FEATURES_GROUP,
+    summary="Show how a feature is spread over people now; looks at them for two seconds.",
+    params=SpreadParams,
+    result=FeatureSpread,
+    run=_spread,
+    is_long=always,
+    method="GET",
+    path="/v1/features/{name}/spread",
+    picture=spread_picture,
+    example=SpreadParams(name="monetary_total"),
+)

@@ -1,0 +1,63 @@
+"""The leaderboards that are declared."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.profile.leaderboards.definition import Boards
+from threadline.capabilities.profile.leaderboards.operations import LEADERBOARDS_GROUP
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.operation import NoParams, Operation
+
+
+@not_personal
+class BoardView(msgspec.Struct, kw_only=True):
+    """What a board ranks, and among whom."""
+
+    name: str
+    description: str
+    score: str
+    periods: list[str]
+    per: Annotated[str, Meta(description="The trait whose values have boards of their own; empty: none.")]
+    tags: list[str]
+    segments: Annotated[list[str], Meta(description="The segments whose members have boards of their own.")] = []
+
+
+class BoardsResult(msgspec.Struct, kw_only=True):
+    """Every board in force."""
+
+    timezone: Annotated[str, Meta(description="The zone whose days, weeks and months these are.")]
+    boards: list[BoardView]
+
+
+def _listed(boards: Boards) -> BoardsResult:
+    return BoardsResult(
+        timezone=boards.timezone,
+        boards=[
+            BoardView(
+                name=b.name, description=b.description, score=".".join(b.path), periods=list(b.periods), per=b.per,
+                tags=list(b.tags), segments=list(b.segments),
+            )
+            for b in boards.boards
+        ],
+    )  # fmt: skip
+
+
+def operations(boards: Boards) -> list[Operation]:
+    """The operation that lists these definitions."""
+    listed = _listed(boards)
+    return [
+        Operation(
+            name="leaderboards_list",
+            group=LEADERBOARDS_GROUP,
+            summary="List the leaderboards that are declared.",
+            params=NoParams,
+            result=BoardsResult,
+            run=lambda context, params: listed,
+            method="GET",
+            path="/v1/leaderboards",
+        ),
+    ]

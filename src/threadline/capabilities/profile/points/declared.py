@@ -1,0 +1,19 @@
+"""What the points capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.profile.points.definition import read_points
+from threadline.capabilities.profile.points.operations.tables import history_operation, tables_operation
+from threadline.capabilities.profile.points.policy import points_policy
+from threadline.capabilities.profile.points.projection import points_projection
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The projection, the policy and the operations of what is declared; nothing for ``false``."""
+    points = read_points(definitions)
+    if points is None:
+        return []
+    return [points_projection(points), points_policy(points), history_operation(points), tables_operation(points)]

@@ -1,0 +1,142 @@
+"""Alerts as operators read them: the list, one version, all versions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant
+from threadline.capabilities.foundation.events.parameters import Next, Page, number_of
+from threadline.capabilities.profile.segments.operations.definitions import Segments
+from threadline.capabilities.reach.alerts import repository
+from threadline.capabilities.reach.alerts.definition import Severity, Version
+from threadline.capabilities.reach.alerts.operations import ALERTS_GROUP
+from threadline.capabilities.reach.alerts.operations.forms import AlertId, AlertVersion, Number, optional, version_view
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithStore
+
+State = Literal["active", "scheduled", "over", "withdrawn"]
+
+
+class AlertListParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the alerts."""
+
+    state: Annotated[Literal["", State], Meta(description="Only alerts in this state.")] = ""
+
+
+@not_personal
+class AlertLine(msgspec.Struct, kw_only=True):
+    """An alert in a list."""
+
+    id: str
+    version: Annotated[int, Meta(description="The newest version.")]
+    state: State
+    title: str
+    severity: Severity
+    start: Instant | None
+    stop: Instant | None
+    problem: Annotated[str, Meta(description="Why nobody belongs to its audience any more; empty if somebody may.")]
+
+
+class AlertList(msgspec.Struct, kw_only=True):
+    """Alerts by id."""
+
+    alerts: list[AlertLine]
+    next: Next = ""
+
+
+def _list(segments: Segments, context: Context[WithStore], params: AlertListParams) -> AlertList:
+    known = {segment.name for segment in segments}
+    listed: list[AlertLine] = []
+    after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
+    while more and len(listed) <= params.limit:
+        page = repository.page(context, after, size)
+        lines = [_line(id, version, known, context.now) for id, version in page]
+        listed += [line for line in lines if params.state in ("", line.state)]
+        more = len(page) == size
+        after = page[-1][0] if page else ""
+    shown = listed[: params.limit]
+    return AlertList(alerts=shown, next=shown[-1].id if len(listed) > params.limit else "")
+
+
+def _line(id: str, version: Version, known: set[str], now: int) -> AlertLine:
+    alert = version.alert
+    return AlertLine(
+        id=id, version=version.number, state=_state(version, now), title=alert.title, severity=alert.severity,
+        start=optional(alert.start), stop=optional(alert.stop),
+        problem=alert.problem(known),
+    )  # fmt: skip
+
+
+def _state(version: Version, now: int) -> State:
+    if version.withdrawn:
+        return "withdrawn"
+    if version.alert.is_over(now):
+        return "over"
+    return "active" if version.alert.is_due(now) else "scheduled"
+
+
+class AlertParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which alert, in which version."""
+
+    id: AlertId
+    version: Annotated[Number | None, Meta(description="The newest if it is left out.")] = None
+
+
+def _show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
+    newest = repository.newest(context, params.id)
+    number = params.version or newest.number
+    version = newest if number == newest.number else repository.version(context, params.id, number)
+    return version_view(params.id, version)
+
+
+class AlertVersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Of which alert, and which page."""
+
+    id: AlertId
+
+
+class AlertVersions(msgspec.Struct, kw_only=True):
+    """Versions, oldest first."""
+
+    versions: list[AlertVersion]
+    next: Next = ""
+
+
+def _versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertVersions:
+    newest, after = repository.newest(context, params.id), number_of(params.cursor)
+    versions = repository.versions(context, params.id, after, params.limit)
+    more = bool(versions) and versions[-1].number < newest.number
+    return AlertVersions(
+        versions=[version_view(params.id, version) for version in versions],
+        next=str(versions[-1].number) if more else "",
+    )
+
+
+def operations(segments: Segments) -> list[Operation]:
+    """The operations that read what was written."""
+    return [
+        Operation(
+            name="alerts_list", group=ALERTS_GROUP,
+            summary="List alerts by id: active, scheduled, over or withdrawn.",
+            params=AlertListParams, result=AlertList, run=partial(_list, segments), method="GET", path="/v1/alerts",
+            example=AlertListParams(state="active"),
+        ),
+        Operation(
+            name="alerts_show", group=ALERTS_GROUP,
+            summary="Show an alert as it was written, in its newest version or another.",
+            params=AlertParams, result=AlertVersion, run=_show, method="GET", path="/v1/alerts/{id}",
+            example=AlertParams(id="maintenance"),
+        ),
+        Operation(
+            name="alerts_versions", group=ALERTS_GROUP,
+            summary="List the versions of an alert, oldest first: who wrote each and when.",
+            params=AlertVersionsParams, result=AlertVersions, run=_versions, method="GET",
+            path="/v1/alerts/{id}/versions", example=AlertVersionsParams(id="maintenance"),
+        ),
+    ]  # fmt: skip

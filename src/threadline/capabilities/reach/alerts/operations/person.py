@@ -1,0 +1,205 @@
+"""The alerts of one person: what they are shown now or at an instant, and what they dismiss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, PersonRef, Time, time_param
+from threadline.capabilities.foundation.events.instants import person_as_of
+from threadline.capabilities.foundation.events.requests import derived_key, place_and_key, wish
+from threadline.capabilities.profile.segments.membership import Memberships
+from threadline.capabilities.profile.segments.operations.definitions import Segments
+from threadline.capabilities.reach.alerts import repository
+from threadline.capabilities.reach.alerts.definition import SEVERITIES, Severity, Version
+from threadline.capabilities.reach.alerts.events import ALERT_DISMISSED
+from threadline.capabilities.reach.alerts.operations import ALERTS_GROUP
+from threadline.capabilities.reach.alerts.operations.forms import AlertId, optional
+from threadline.capabilities.reach.alerts.projection import DISMISSALS
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.errors import Conflict, NotFound
+from threadline.kernel.event import Receipt, identifier_named, thread_id
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithShared, WithStore
+
+
+class AlertsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose alerts, and which of them."""
+
+    id: PersonRef
+    severity: Annotated[Literal["", Severity], Meta(description="Only alerts of this severity.")] = ""
+    dismissed: Annotated[bool, Meta(description="Show also those that the person has dismissed.")] = False
+    anyone: Annotated[
+        bool, Meta(description="Of somebody of whom nothing is known, show what is for everybody, instead of 404.")
+    ] = False
+    at: Annotated[
+        Time | None,
+        Meta(
+            description="The instant to read at. Of an earlier one, what was answered then; of a later one, what is "
+            "foreseen today."
+        ),
+    ] = None
+
+
+@not_personal
+class AlertView(msgspec.Struct, kw_only=True):
+    """An alert as its reader sees it."""
+
+    id: str
+    version: int
+    severity: Severity
+    title: str
+    body: str
+    link: str
+    dismissable: bool
+    start: Instant | None
+    stop: Instant | None
+    dismissed_at: Annotated[Instant | None, Meta(description="When the person dismissed it; null if not.")]
+
+
+class AlertsResult(msgspec.Struct, kw_only=True):
+    """Alerts in force for a person: the most severe first, then those that began last."""
+
+    person: Annotated[str, Meta(description="Empty for somebody of whom nothing is known.")]
+    at: Annotated[Instant | None, Meta(description="The instant that was asked for; null for the present.")]
+    alerts: list[AlertView]
+
+
+class Reads(WithReader, WithCatalogue, WithShared, WithStore, Protocol):
+    """What reading a person's alerts needs of the engine."""
+
+
+def _alerts(segments: Segments, context: Context[Reads], params: AlertsParams) -> AlertsResult:
+    at = time_param(params.at)
+    try:
+        known = person_as_of(context, params.id, params.at if at is not None and at < context.now else None)
+    except NotFound:
+        if not params.anyone:
+            raise
+        return _shown(segments, context, params, _Nobody(context), "", at)
+    return _shown(segments, context, params, known.view, known.person.id, at)
+
+
+def _shown(
+    segments: Segments, context: Context[Reads], params: AlertsParams, view: Any, person: str, at: int | None
+) -> AlertsResult:
+    instant_of_reading = context.now if at is None else at
+    by_name = {segment.name: segment for segment in segments}
+    memberships = Memberships(view, instant_of_reading)
+    dismissed: dict[str, Any] = (memberships.subject.view(DISMISSALS.name) or {}).get("dismissed", {})
+    alerts: list[tuple[str, Version, Instant | None]] = []
+    for id, version in _in_force(context, at):
+        alert = version.alert
+        if not alert.is_due(instant_of_reading) or params.severity not in ("", alert.severity):
+            continue
+        is_dismissed = alert.dismissable and version.is_dismissed(dismissed.get(id))
+        if (params.dismissed or not is_dismissed) and alert.is_for(memberships, by_name):
+            alerts.append((id, version, dismissed[id]["at"] if is_dismissed else None))
+    alerts.sort(key=lambda entry: (SEVERITIES.index(entry[1].alert.severity), -_since(entry[1]), entry[0]))
+    return AlertsResult(person=person, at=optional(at), alerts=[_view(*entry) for entry in alerts])
+
+
+def _in_force(context: Context[Reads], at: int | None) -> Iterable[tuple[str, Version]]:
+    return repository.active(context).items() if at is None or at >= context.now else repository.at_instant(context, at)
+
+
+def _since(version: Version) -> int:
+    return version.at if version.alert.start is None else version.alert.start
+
+
+def _view(id: str, version: Version, dismissed_at: Instant | None) -> AlertView:
+    alert = version.alert
+    return AlertView(
+        id=id, version=version.number, severity=alert.severity, title=alert.title, body=alert.body, link=alert.link,
+        dismissable=alert.dismissable, start=optional(alert.start), stop=optional(alert.stop),
+        dismissed_at=dismissed_at,
+    )  # fmt: skip
+
+
+class _Nobody:
+    """The views of somebody of whom nothing is known."""
+
+    def __init__(self, context: Context[WithCatalogue]) -> None:
+        self._context = context
+
+    def view(self, name: str, at: int | None = None) -> Any:
+        """What a projection says of them."""
+        return self._context.engine.catalogue.of_nobody(name, self._context.now if at is None else at)
+
+
+# --- dismissing -------------------------------------------------------------------------------
+
+
+class AlertDismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Who does not want to see which alert any more."""
+
+    id: PersonRef
+    alert: AlertId
+    anyone: Annotated[
+        bool, Meta(description="Also for somebody of whom nothing is known yet, who is known from then on.")
+    ] = False
+
+
+@not_personal
+class AlertDismissResult(msgspec.Struct, kw_only=True):
+    """The receipt of the event. Dismissing the same version again changes nothing."""
+
+    alert: str
+    version: int
+    receipt: Receipt
+
+
+class Needs(WithReader, WithLog, WithRecorder, WithCatalogue, WithShared, Protocol):
+    """What dismissing needs of the engine."""
+
+
+def _dismiss(context: Context[Needs], params: AlertDismissParams) -> AlertDismissResult:
+    version = _dismissable(context, params.alert)
+    properties = {"alert": params.alert, "version": version.number}
+    parts = (ALERT_DISMISSED, params.alert, str(version.number))
+    known = True
+    try:
+        person = context.engine.reader.person(context.workspace, params.id)
+        identifier, key = place_and_key(context, person, *parts, named="")
+    except NotFound:
+        named = context.engine.catalogue.rules.normalise(identifier_named(params.id))
+        if named is None or not params.anyone:
+            raise
+        # The thread that the event founds gives the person their id, of which the key is made afterwards, too.
+        identifier, key, known = named, derived_key(thread_id(context.workspace, named), *parts), False
+    event = wish(context, identifier, ALERT_DISMISSED, properties, key, vouched=True)
+    receipt = context.engine.recorder.record([event], known=known)[0]
+    return AlertDismissResult(alert=params.alert, version=version.number, receipt=receipt)
+
+
+def _dismissable(context: Context[WithShared], alert: str) -> Version:
+    version = repository.active(context).get(alert)
+    if version is None or version.alert.is_over(context.now):
+        raise NotFound(f"there is no alert {alert[:64]!r}, or it is withdrawn or over")
+    if not version.alert.dismissable:
+        raise Conflict(f"alert {alert!r} cannot be dismissed")
+    return version
+
+
+def operations(segments: Segments) -> list[Operation]:
+    """The operations on one person's alerts."""
+    return [
+        Operation(
+            name="alerts_of", group=ALERTS_GROUP,
+            summary="Show the alerts that a person sees, now or at an instant.",
+            params=AlertsParams, result=AlertsResult, run=partial(_alerts, segments), method="GET",
+            path="/v1/people/{id}/alerts", revalidated=True, example=AlertsParams(id="user_id:42", severity="warning"),
+        ),
+        Operation(
+            name="alerts_dismiss", group=ALERTS_GROUP,
+            summary="Dismiss an alert for a person.", done=("Dismissed the alert {alert}",),
+            params=AlertDismissParams, result=AlertDismissResult, run=_dismiss, method="POST",
+            path="/v1/people/{id}/alerts/{alert}/dismiss", scope="write",
+            example=AlertDismissParams(id="user_id:42", alert="maintenance"),
+            refused=lambda result: result.receipt.status == "rejected",
+        ),
+    ]  # fmt: skip

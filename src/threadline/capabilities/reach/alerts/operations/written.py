@@ -1,0 +1,131 @@
+"""Alerts as operators write them: written, changed, withdrawn; every version stays."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Time, time_param
+from threadline.capabilities.profile.segments.operations.definitions import Name, Segments, segment_named
+from threadline.capabilities.reach.alerts import repository
+from threadline.capabilities.reach.alerts.definition import Alert, Severity, refuse_event_fields, refuse_link
+from threadline.capabilities.reach.alerts.operations import ALERTS_GROUP
+from threadline.capabilities.reach.alerts.operations.forms import AlertId, AlertVersion, Note, version_view
+from threadline.capabilities.reach.alerts.repository import Needs
+from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.limits import (
+    ALERT_AUDIENCE_NAMES_MAX,
+    ALERT_BODY_LENGTH_MAX,
+    ALERT_LINK_LENGTH_MAX,
+    ALERT_TITLE_LENGTH_MAX,
+    IDENTIFIER_LENGTH_MAX,
+)
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.policy import Read
+
+Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
+
+
+class AlertWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several of
+    them all must hold."""
+
+    id: AlertId
+    title: Annotated[str, Meta(min_length=1, max_length=ALERT_TITLE_LENGTH_MAX)]
+    body: Annotated[str, Meta(max_length=ALERT_BODY_LENGTH_MAX)] = ""
+    link: Annotated[
+        str,
+        Meta(
+            description="A web address, or a path that begins with a slash.",
+            max_length=ALERT_LINK_LENGTH_MAX,
+        ),
+    ] = ""
+    severity: Severity = "info"
+    start: Annotated[Time | None, Meta(description="From when on it is shown; without it at once.")] = None
+    stop: Annotated[Time | None, Meta(description="Until when it is shown; without it until it is withdrawn.")] = None
+    tags: Annotated[
+        list[Tag], Meta(description="For people who have one of these tags.", max_length=ALERT_AUDIENCE_NAMES_MAX)
+    ] = []
+    segments: Annotated[
+        list[Name],
+        Meta(description="For people who belong to one of these segments.", max_length=ALERT_AUDIENCE_NAMES_MAX),
+    ] = []
+    when: Annotated[
+        dict[str, Any] | None,
+        Meta(description="For people of whom this condition is true, in the language of segments and rules."),
+    ] = None
+    dismissable: bool = True
+    shown_again: Annotated[bool, Meta(description="Show it also to those who dismissed an earlier version.")] = False
+    expected: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="The newest version that you know of, 0 for none; refused if another is the newest."),
+    ] = None
+
+
+class AlertWriteResult(msgspec.Struct, kw_only=True):
+    """The version that says it."""
+
+    created: Annotated[bool, Meta(description="False: the newest version already says this.")]
+    version: AlertVersion
+
+
+def _write(segments: Segments, context: Context[Needs], params: AlertWriteParams) -> AlertWriteResult:
+    for name in params.segments:
+        try:
+            segment_named(segments, name)
+        except NotFound as error:
+            raise InvalidValue(f"segments: {error}", param="segments") from None
+    if params.link:
+        refuse_link(params.link)
+    start, stop = time_param(params.start), time_param(params.stop)
+    if start is not None and stop is not None and stop <= start:
+        raise InvalidValue("stop: must be later than `start`", param="stop")
+    alert = Alert(
+        title=params.title, body=params.body, link=params.link, severity=params.severity, start=start, stop=stop,
+        tags=tuple(params.tags), segments=tuple(params.segments), when=params.when, dismissable=params.dismissable,
+    )  # fmt: skip
+    if alert.conditions is not None:
+        refuse_event_fields(alert.conditions)
+        context.engine.catalogue.refuse_unread(Read(*read, "when") for read in alert.conditions.reads)
+    made, created = repository.write(
+        context, params.id, alert, shown_again=params.shown_again, expected=params.expected
+    )  # fmt: skip
+    return AlertWriteResult(created=created, version=version_view(params.id, made))
+
+
+class AlertWithdrawParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which alert nobody is to see any more."""
+
+    id: AlertId
+    note: Note = ""
+
+
+def _withdraw(context: Context[Needs], params: AlertWithdrawParams) -> AlertWriteResult:
+    made, created = repository.withdraw(context, params.id, params.note)
+    return AlertWriteResult(created=created, version=version_view(params.id, made))
+
+
+def operations(segments: Segments) -> list[Operation]:
+    """The operations that write alerts."""
+    return [
+        Operation(
+            name="alerts_write", group=ALERTS_GROUP,
+            summary="Write an alert, or a new version of it.", done=("Wrote the alert {id}",),
+            params=AlertWriteParams, result=AlertWriteResult, run=partial(_write, segments), method="POST",
+            path="/v1/alerts/{id}", scope="admin",
+            example=AlertWriteParams(
+                id="maintenance", title="The shop is closed on Sunday", severity="warning", tags=["vip"],
+                start="2026-03-01T00:00:00Z", stop="2026-03-08T00:00:00Z",
+            ),
+        ),
+        Operation(
+            name="alerts_withdraw", group=ALERTS_GROUP,
+            summary="Withdraw an alert, so that nobody sees it any more.", done=("Withdrew the alert {id}",),
+            params=AlertWithdrawParams, result=AlertWriteResult, run=_withdraw, method="POST",
+            path="/v1/alerts/{id}/withdraw", scope="admin",
+            example=AlertWithdrawParams(id="maintenance", note="the work is done"),
+        ),
+    ]  # fmt: skip

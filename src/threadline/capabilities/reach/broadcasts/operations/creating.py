@@ -1,0 +1,125 @@
+"""Creating a broadcast as a draft, and looking at its audience before anything is sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Identifiers
+from threadline.capabilities.foundation.jobs.filling import BeingFilled, being_filled
+from threadline.capabilities.profile.segments.operations.definitions import Segments
+from threadline.capabilities.reach.broadcasts import repository
+from threadline.capabilities.reach.broadcasts.audience import Resolver
+from threadline.capabilities.reach.broadcasts.definition import Arm, Audience, Broadcast
+from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
+from threadline.capabilities.reach.broadcasts.operations.reading import (
+    BroadcastId,
+    BroadcastParams,
+    BroadcastView,
+    view_of,
+)
+from threadline.capabilities.reach.broadcasts.repository import Created
+from threadline.capabilities.reach.mail.definition import Mail
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.names import NAME
+from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.ports import WithCatalogue, WithMaintenance, WithReader, WithRecorder
+
+SAMPLES = 10
+
+
+class Needs(repository.Needs, WithReader, WithCatalogue, WithRecorder, WithMaintenance, Protocol):
+    """What is needed here of the engine."""
+
+
+class CreateParams(Broadcast, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole broadcast. Nothing is sent before it is started."""
+
+    id: Annotated[BroadcastId, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
+
+
+class Sample(msgspec.Struct, kw_only=True):
+    """Somebody who would get it."""
+
+    person: str
+    identifiers: Identifiers
+    arm: Annotated[str, Meta(description="`holdout`: gets nothing; empty: gets the winner of the test.")]
+
+
+@not_personal
+class Preview(msgspec.Struct, kw_only=True):
+    """The audience as it is now. Nothing was written or sent."""
+
+    id: str
+    people: Annotated[int, Meta(description="How many belong to the audience, whether or not they can be written to.")]
+    looked_at: Annotated[int, Meta(description="How many people its conditions were put to.")]
+    arms: Annotated[dict[str, int], Meta(description="People by arm; `holdout` gets nothing, `rest` the winner.")]
+    sample: Annotated[list[Sample], Meta(description=f"{SAMPLES} of them at most, the first by id, which is a hash.")]
+    being_filled: BeingFilled = ""
+
+
+def _create(segments: Segments, mail: Mail | None, context: Context[Needs], params: CreateParams) -> BroadcastView:
+    if not NAME.fullmatch(params.id):
+        raise InvalidValue("id: lower-case letters, digits, - and _, beginning with a letter or digit", param="id")
+    fields = {name: getattr(params, name) for name in Broadcast.__struct_fields__}
+    broadcast = Broadcast(**fields)
+    broadcast.refuse_mistakes()
+    broadcast.refuse_undeclared(mail)
+    Resolver(broadcast.audience).refuse_mistakes(context.engine.catalogue, segments)
+    now = context.engine.recorder.clock()
+    made = Created(id=params.id, broadcast=broadcast, at=now, by=context.source)
+    return view_of(context, repository.create(context.engine.store, context.workspace, made))
+
+
+def _preview(context: Context[Needs], params: BroadcastParams) -> Preview:
+    engine, workspace = context.engine, context.workspace
+    broadcast = repository.get(engine.store, workspace, params.id).broadcast
+    arms: Counter[str] = Counter()
+    looked_at, sample = 0, list[str]()
+    resolver = Resolver(broadcast.audience)
+    filling = being_filled(engine, resolver.parts)
+    for page in resolver.pages(engine, workspace, context.now, PAGE_ITEMS_MAX):
+        looked_at += page.looked_at
+        arms.update(broadcast.arm_of(params.id, person) or "rest" for person in page.ids)
+        sample = sorted([*sample, *page.ids])[:SAMPLES]
+    names = engine.reader.identifiers_of(workspace, sample)
+    shown = [
+        Sample(person=person, identifiers=names.get(person, []), arm=broadcast.arm_of(params.id, person))
+        for person in sample
+    ]
+    return Preview(
+        id=params.id, people=sum(arms.values()), looked_at=looked_at, arms=dict(arms), sample=shown,
+        being_filled=filling,
+    )  # fmt: skip
+
+
+EXAMPLE = CreateParams(
+    id="spring-sale", template="sale", audience=Audience(tags=["newsletter"]), at="2026-12-01T09:00",
+    zone="Europe/Rome", arms=[Arm(name="a"), Arm(name="b", subject="Only until Sunday")], holdout=0.05,
+)  # fmt: skip
+
+
+def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
+    """The operations that know the declared segments and mails."""
+    return [
+        Operation(
+            name="broadcasts_create", group=BROADCASTS_GROUP,
+            summary="Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.",
+            done=("Created the broadcast {id}",),
+            params=CreateParams, result=BroadcastView, run=partial(_create, segments, mail), method="POST",
+            path="/v1/broadcasts/{id}", scope="admin", example=EXAMPLE,
+            needs=(("in_zone_of_recipient", "at"),),
+        ),
+        Operation(
+            name="broadcasts_preview", group=BROADCASTS_GROUP,
+            summary="Count the audience of a broadcast and show ten of its people; nothing is sent.",
+            params=BroadcastParams, result=Preview, run=_preview, is_long=always, method="GET",
+            path="/v1/broadcasts/{id}/preview", example=BroadcastParams(id="spring-sale"),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,197 @@
+"""Broadcasts as callers read them: one, the newest first or of a range of time, and the recipients of one."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import islice
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Identifiers, Instant, instant, time_param
+from threadline.capabilities.foundation.events.parameters import Next, Page, TimePage, checked_cursor
+from threadline.capabilities.reach.broadcasts import repository
+from threadline.capabilities.reach.broadcasts.definition import Broadcast
+from threadline.capabilities.reach.broadcasts.measuring import GAINED, PEOPLE, winner_of
+from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
+from threadline.capabilities.reach.broadcasts.projection import STATUS, STATUSES
+from threadline.capabilities.reach.broadcasts.repository import Created, Needs, rows_of
+from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
+from threadline.kernel.disclosure import SENTENCE, not_personal
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithReader
+from threadline.kernel.time import time_key
+
+BroadcastId = Annotated[str, Meta(description="The id of a broadcast.", min_length=1, max_length=64)]
+_CURSOR = re.compile(r"[0-9a-f]{16}\.[a-z0-9_-]{1,64}")
+_PERSON = re.compile(r"[0-9a-f]{32}")
+
+
+class BroadcastParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which broadcast."""
+
+    id: BroadcastId
+
+
+class ArmResult(msgspec.Struct, kw_only=True):
+    """An arm in the test of the winner rule."""
+
+    arm: str
+    people: int
+    gained: Annotated[int, Meta(description="People who count for the metric of the winner rule.")]
+
+
+@not_personal
+class BroadcastView(msgspec.Struct, kw_only=True):
+    """A broadcast and how far it has come."""
+
+    id: str
+    state: Annotated[
+        str,
+        Meta(description="draft, scheduled, resolving, sending, done (everybody is addressed, mails may still wait in "
+             "the outbox), paused, cancelled or failed."),
+    ]  # fmt: skip
+    broadcast: Annotated[Broadcast, Meta(description="As it was created.")]
+    created_at: Instant
+    created_by: str
+    job: Annotated[str, Meta(description="The id of its job; empty before it is started.")] = ""
+    begins_at: Annotated[Instant | None, Meta(description="When it is resolved.")] = None
+    due_at: Annotated[Instant | None, Meta(description="When it goes on, such as with the winner.")] = None
+    audience: Annotated[int, Meta(description="Recipients so far, those held out included.")] = 0
+    done: Annotated[int, Meta(description="Those who were addressed or held out so far.")] = 0
+    addressed: Annotated[dict[str, int], Meta(description="By arm; `holdout` got nothing.")] = {}
+    test: Annotated[list[ArmResult], Meta(description="By the winner rule, once measured.")] = []
+    winner: Annotated[str, Meta(description="The arm that the rest gets; empty until that is known.")] = ""
+    problem: Annotated[str, Meta(description="Why it has failed; empty otherwise."), SENTENCE] = ""
+    waits_for: Annotated[
+        str, Meta(description="Whom it waits for before it is resolved: a segment that is being filled, and how far.")
+    ] = ""
+
+
+class BroadcastsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+    """Which page of those created in a range of time."""
+
+
+class BroadcastsPage(msgspec.Struct, kw_only=True):
+    """Broadcasts, the newest first."""
+
+    broadcasts: list[BroadcastView]
+    next: Next = ""
+
+
+class RecipientsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Of which broadcast, and which page."""
+
+    id: BroadcastId
+
+
+@not_personal
+class RecipientView(msgspec.Struct, kw_only=True):
+    """Somebody in the audience."""
+
+    person: str
+    identifiers: Identifiers
+    arm: Annotated[str, Meta(description="`holdout`: gets nothing; empty: gets the winner later.")]
+    statuses: Annotated[
+        list[str],
+        Meta(description="What events say: addressed, sent, skipped, withdrawn, parked, unknown, delivered, opened, "
+             "clicked, bounced, complained, replied. Opens and clicks of machines are left out."),
+    ]  # fmt: skip
+    reason: Annotated[str, Meta(description="Why the mail was skipped; empty otherwise."), SENTENCE] = ""
+
+
+class RecipientsPage(msgspec.Struct, kw_only=True):
+    """Recipients by id."""
+
+    id: str
+    recipients: list[RecipientView]
+    next: Next = ""
+
+
+class RecipientsNeeds(Needs, WithReader, Protocol):
+    """What is needed of the engine to name recipients."""
+
+
+def view_of(context: Context[Needs], created: Created) -> BroadcastView:
+    """A broadcast in the form in which it is read."""
+    engine, workspace, broadcast = context.engine, context.workspace, created.broadcast
+    job = engine.jobs.find(workspace, repository.job_id(created.id))
+    view = BroadcastView(
+        id=created.id, state=repository.state_of(engine, workspace, created.id, job), broadcast=broadcast,
+        created_at=instant(created.at), created_by=created.by,
+    )  # fmt: skip
+    if job is None:
+        return view
+    counts = job.counts
+    view.job, view.problem, view.waits_for = job.id, job.problem, job.waiting
+    view.begins_at, view.due_at = instant(broadcast.begins_at(job.created_at)), instant(job.due_at)
+    view.audience, view.done = counts.get("total", 0), counts.get("done", 0)
+    view.addressed = {name[10:]: count for name, count in counts.items() if name.startswith("addressed.")}
+    view.test = [
+        ArmResult(arm=arm.name, people=counts[f"{PEOPLE}{arm.name}"], gained=counts.get(f"{GAINED}{arm.name}", 0))
+        for arm in broadcast.arms
+        if f"{PEOPLE}{arm.name}" in counts
+    ]
+    if broadcast.winner is not None and (job.state == "done" or job.cursor.startswith("rest")):
+        view.winner = winner_of(broadcast, counts)
+    return view
+
+
+def has_ended(view: BroadcastView) -> bool:
+    """Whether nothing more happens to a broadcast by itself."""
+    return view.state in ("done", "failed", "cancelled")
+
+
+def _show(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+    return view_of(context, repository.get(context.engine.store, context.workspace, params.id))
+
+
+def _list(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
+    stop = time_param(params.stop)
+    before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
+    start = time_param(params.start)
+    created, following = repository.page(context.engine.store, context.workspace, start, before, params.limit)
+    return BroadcastsPage(broadcasts=[view_of(context, item) for item in created], next=following)
+
+
+def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> RecipientsPage:
+    engine, workspace, after = context.engine, context.workspace, checked_cursor(params.cursor, _PERSON)
+    repository.get(engine.store, workspace, params.id)
+    rows = repository.recipients(engine.store, workspace, params.id, after, params.limit + 1)
+    page = list(islice(rows, params.limit))
+    ids = [recipient.person for recipient in page]
+    statuses: dict[str, list[str]] = defaultdict(list)
+    reasons: dict[str, str] = {}
+    for row in rows_of(engine.store, STATUS, workspace, params.id, ids):
+        thread, _, status = row.key.sort.partition("/")
+        statuses[thread].append(status)
+        if status == STATUSES[MAIL_SKIPPED]:
+            reasons[thread] = row.value.decode()
+    names = engine.reader.identifiers_of(workspace, ids)
+    shown = [
+        RecipientView(
+            person=recipient.person, identifiers=names.get(recipient.person, []), arm=recipient.arm,
+            statuses=statuses.get(recipient.person, []), reason=reasons.get(recipient.person, ""),
+        )
+        for recipient in page
+    ]  # fmt: skip
+    return RecipientsPage(id=params.id, recipients=shown, next=ids[-1] if next(rows, None) is not None else "")
+
+
+LIST = Operation(
+    name="broadcasts_list", group=BROADCASTS_GROUP,
+    summary="List broadcasts, the newest first, or those created in a range of time.", params=BroadcastsParams,
+    result=BroadcastsPage, run=_list, method="GET", path="/v1/broadcasts", example=BroadcastsParams(limit=20),
+)  # fmt: skip
+SHOW = Operation(
+    name="broadcasts_show", group=BROADCASTS_GROUP, summary="Show a broadcast and how far it has come.",
+    params=BroadcastParams, result=BroadcastView, run=_show, method="GET", path="/v1/broadcasts/{id}",
+    example=BroadcastParams(id="spring-sale"), ended=has_ended,
+)  # fmt: skip
+RECIPIENTS = Operation(
+    name="broadcasts_recipients", group=BROADCASTS_GROUP,
+    summary="List the recipients of a broadcast, with arm and status.", params=RecipientsParams, result=RecipientsPage,
+    run=_recipients, method="GET", path="/v1/broadcasts/{id}/recipients", example=RecipientsParams(id="spring-sale"),
+)  # fmt: skip

@@ -1,0 +1,150 @@
+"""What became of the mails of a template, a journey or a broadcast: the events, and their counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, instant, time_param
+from threadline.capabilities.foundation.events.parameters import Next, TimePage, TimeRange, checked_cursor, page_of
+from threadline.capabilities.reach.feedback.counting import Counts, PartCounts, count
+from threadline.capabilities.reach.feedback.operations import FEEDBACK_GROUP
+from threadline.capabilities.reach.feedback.rows import LISTED, NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
+from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.names import names_a
+from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.ports import Person, WithReader, WithStore
+
+_CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
+_PAGE_ROWS = 100
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
+TYPES = tuple(sorted(LISTED))
+_ONE = Choice(SUBJECTS, required=True)
+
+
+class Needs(WithReader, WithStore, Protocol):
+    """What is needed here of the engine."""
+
+
+class FeedbackEventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+    """Of which mails, and which page."""
+
+    template: Annotated[Name | None, names_a("template")] = None
+    journey: Annotated[Name | None, names_a("journey")] = None
+    broadcast: Name | None = None
+    type: Annotated[Literal["", *TYPES], Meta(description="Only events of this type.")] = ""  # type: ignore[valid-type]
+
+
+@not_personal
+class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Something that happened to a mail."""
+
+    id: Annotated[str, Meta(description="The id of the event.")]
+    type: str
+    at: Instant
+    person: str
+    message: str
+    address: Annotated[str, PERSONAL] = ""
+    template: str = ""
+    step: str = ""
+    arm: str = ""
+    machine: bool = False
+    why: Annotated[str, SENTENCE] = ""
+    link: Annotated[str, PERSONAL] = ""
+    bounce: Annotated[str, SENTENCE] = ""
+    reason: Annotated[str, Meta(description="Why a mail was skipped."), SENTENCE] = ""
+    fetch: Annotated[str, Meta(description="What a machine or a repetition asked for: opened or clicked.")] = ""
+    count: Annotated[int, Meta(description="How often.")] = 1
+
+
+class FeedbackEventsPage(msgspec.Struct, kw_only=True):
+    """Events, the newest first."""
+
+    events: list[MailEventView]
+    next: Next = ""
+
+
+class FeedbackCountersParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
+    """Of which mails."""
+
+    template: Annotated[Name | None, names_a("template")] = None
+    journey: Annotated[Name | None, names_a("journey")] = None
+    broadcast: Name | None = None
+
+
+class FeedbackCounters(msgspec.Struct, kw_only=True):
+    """Counts of everything that became of these mails."""
+
+    counts: Counts
+    parts: Annotated[list[PartCounts], Meta(description="The same for each template, step and arm.")]
+
+
+def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
+    cursor = checked_cursor(params.cursor, _CURSOR)
+    after = f"{cursor}\0" if cursor else ""
+    rows = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
+    page, following = page_of(rows, params.limit, lambda row: row.cursor)
+    people = context.engine.reader.by_threads([row.row.thread for row in page])
+    return FeedbackEventsPage(events=[_view(people, row) for row in page], next=following)
+
+
+def _counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
+    counts, parts = count(row.row for row in _rows(context, params, "", 1_000))
+    return FeedbackCounters(counts=counts, parts=parts)
+
+
+def _rows(
+    context: Context[Needs], params: FeedbackEventsParams | FeedbackCountersParams, after: str, size: int
+) -> Iterator[Found]:
+    subject, name = _subject(params)
+    start, stop = time_param(params.start), time_param(params.stop)
+    return rows_of(context.engine.store, context.workspace, subject, name, start, stop, after, size)
+
+
+def _subject(params: Any) -> tuple[Subject, str]:
+    for subject in SUBJECTS:
+        if (name := getattr(params, subject)) is not None:
+            return subject, name
+    raise InvalidValue(str(_ONE))
+
+
+def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
+    row = record.row
+    person = people.get(row.thread)
+    return MailEventView(
+        id=record.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
+        message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,
+        machine=row.machine, why=row.why, link=row.link, bounce=row.bounce, reason=row.reason,
+        fetch=row.fetch, count=row.count,
+    )  # fmt: skip
+
+
+FEEDBACK_EVENTS = Operation(
+    name="feedback_events",
+    group=FEEDBACK_GROUP,
+    summary="List what became of the mails of a template, a journey or a broadcast.",
+    params=FeedbackEventsParams,
+    result=FeedbackEventsPage,
+    run=_events,
+    method="GET",
+    path="/v1/feedback/events",
+    choices=(_ONE,),
+    example=FeedbackEventsParams(template="welcome", type="mail_opened", start="2026-03-01"),
+)
+FEEDBACK_COUNTERS = Operation(
+    name="feedback_counters",
+    group=FEEDBACK_GROUP,
+    summary="Count what became of the mails of a template, a journey or a broadcast.",
+    params=FeedbackCountersParams,
+    result=FeedbackCounters,
+    run=_counters,
+    method="GET",
+    path="/v1/feedback/counters",
+    choices=(_ONE,),
+    example=FeedbackCountersParams(broadcast="april"),
+)

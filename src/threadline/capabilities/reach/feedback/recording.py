@@ -1,0 +1,157 @@
+"""Feedback as events: of the person who got the mail, once, with what the mail was about."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol
+
+from threadline.capabilities.reach.feedback.events import (
+    ABOUT,
+    MAIL_BOUNCED,
+    MAIL_COMPLAINED,
+    MAIL_DELAYED,
+    MAIL_DELIVERED,
+    MAIL_FETCHED,
+    MAIL_OPENED,
+    MAIL_REPLIED,
+    MAIL_SCANNED,
+    SOURCE,
+)
+from threadline.capabilities.reach.feedback.fetches import MAIL_FETCHES, fetch_of, repeated
+from threadline.capabilities.reach.feedback.finding import FindingPorts, find_mail
+from threadline.capabilities.reach.feedback.machines import is_image_proxy, machine_agent
+from threadline.capabilities.reach.feedback.repetitions import count_only
+from threadline.kernel.address import normal_address
+from threadline.kernel.errors import Unavailable
+from threadline.kernel.event import Event, Recorded
+from threadline.kernel.ids import short_hash
+from threadline.kernel.ports import WithJobs, WithReader, WithRecorder, WithRejected
+from threadline.kernel.rejected import RejectedEntry, keepable
+from threadline.kernel.time import MINUTE
+from threadline.wire.feedback import Feedback, Kind
+
+EARLY = 15 * MINUTE
+"""How long after a mail was handed over its outcome may not be recorded yet, because the worker has died meanwhile."""
+_TYPES: dict[Kind, str] = {
+    "delivered": MAIL_DELIVERED,
+    "delayed": MAIL_DELAYED,
+    "opened": MAIL_FETCHED,
+    "clicked": MAIL_FETCHED,
+    "bounced": MAIL_BOUNCED,
+    "complained": MAIL_COMPLAINED,
+    "replied": MAIL_REPLIED,
+}
+
+
+class RecordingPorts(FindingPorts, WithJobs, WithReader, WithRecorder, WithRejected, Protocol):
+    """What recording feedback needs."""
+
+
+class Taken(NamedTuple):
+    """What became of feedback."""
+
+    status: Literal["recorded", "counted", "duplicate", "nothing", "unmatched"]
+    """``counted``: a fetch like many before, an event an hour has how many; ``nothing``: it says what is known, or
+    nothing about this recipient; ``unmatched``: the rejected log has it."""
+    event: str = ""
+    message: str = ""
+
+
+class NotYet(Unavailable):
+    """The mail is not recorded yet; the same feedback may be understood in a few minutes."""
+
+    code = "not_yet"
+
+
+def take(ports: RecordingPorts, workspace: str, feedback: Feedback, payload: Any = None) -> Taken:
+    """Record feedback. Raises `NotYet` if it is about a mail so new that it may still become known.
+
+    What is about no mail of ours goes to the rejected log, as ``payload`` if that is given.
+    """
+    sent = find_mail(ports, workspace, feedback.about, feedback.provider_id)
+    if sent is None:
+        now = ports.recorder.clock()
+        if feedback.at is not None and feedback.provider_id and 0 <= now - feedback.at < EARLY:
+            raise NotYet
+        keep(ports, workspace, feedback.key, "unmatched_feedback", "no mail of ours has this id", payload or feedback)
+        return Taken("unmatched")
+    if feedback.kind == "sent":
+        return Taken("nothing", message=_text(sent, "message"))
+    return record(ports, sent, feedback)
+
+
+def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
+    """Record feedback about a mail that is found."""
+    message, address = _text(sent, "message"), _text(sent, "address")
+    details = dict(feedback.details)
+    if feedback.recipient and normal_address(feedback.recipient) != normal_address(address):
+        if feedback.kind != "bounced" or normal_address(address) in map(normal_address, feedback.reached):
+            # Such as a complaint that lists everybody at a domain, or a report of a mail that ours was only one of.
+            return Taken("nothing", message=message)
+        # Behind our recipient somebody else does not exist, to whom the mail was forwarded.
+        details |= {"bounce": "transient" if details.get("bounce") == "permanent" else details.get("bounce")}
+    type, is_fetch = _TYPES[feedback.kind], feedback.kind in ("opened", "clicked")
+    if is_fetch:
+        details, type = _fetch(feedback, details)
+    workspace = sent.event.workspace
+    known = ports.log.of_key(workspace, SOURCE, feedback.key)
+    if known is not None:
+        return Taken("duplicate", known.id, message)
+    person, now = ports.reader.person_of(sent), ports.recorder.clock()
+    about = {name: value for name in ABOUT if (value := sent.event.properties.get(name)) is not None}
+    event = Event(
+        type=type,
+        identifiers=(person.identifiers[sent.thread],),
+        # A provider's clock may be ahead; what has happened counts at once.
+        occurred_at=min(feedback.at or now, now),
+        key=feedback.key,
+        source=SOURCE,
+        source_type="internal",
+        workspace=workspace,
+        properties={"message": message, **about, **details},
+        received_at=now,
+    )
+    if is_fetch:
+        fetches = ports.reader.state(person, MAIL_FETCHES.name, ports.recorder.now())
+        if like := repeated(fetches, fetch_of(event), now):
+            count_only(ports, workspace, like, now)
+            return Taken("counted", like, message)
+    receipt = ports.recorder.record([event], known=True)[0]
+    return Taken("recorded" if receipt.status == "accepted" else "duplicate", receipt.id, message)
+
+
+def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: str, payload: Any) -> None:
+    """Keep what could not be read or matched in the rejected log."""
+    if isinstance(payload, Feedback):
+        payload = {**payload._asdict(), "details": dict(payload.details)}
+    storable, whole = keepable(payload)
+    ports.rejected.add(
+        [
+            RejectedEntry(
+                id=short_hash(SOURCE, workspace, code, key),
+                workspace=workspace,
+                source=SOURCE,
+                code=code,
+                message=message,
+                received_at=ports.recorder.clock(),
+                payload=storable,
+                form="feedback" if whole else "text",
+                key=key,
+            )
+        ]
+    )
+
+
+def _fetch(feedback: Feedback, details: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The properties and the type of a fetch: a machine's or a person's where it says so itself, else undecided."""
+    agent, opened = str(details.get("agent", "")), feedback.kind == "opened"
+    if opened and is_image_proxy(agent) and "why" not in details:
+        return {**details, "machine": False}, MAIL_OPENED
+    details = {"fetch": feedback.kind, **details}
+    if "why" not in details and (why := machine_agent(agent, opened)):
+        details["why"] = why
+    return ({**details, "machine": True}, MAIL_SCANNED) if "why" in details else (details, MAIL_FETCHED)
+
+
+def _text(recorded: Recorded, name: str) -> str:
+    value = recorded.event.properties.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,59 @@
+"""Fetches that only repeat others: counted in the store, and one event an hour has how many. No loop fills the log."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from threadline.capabilities.reach.feedback.events import MAIL_FETCHED, MAIL_SCANNED, SOURCE
+from threadline.kernel.job import Job
+from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.ports import Ports, WithJobs, WithStore
+from threadline.kernel.store import Batch, Delete, Key, Put
+from threadline.kernel.time import HOUR, MINUTE
+
+COUNTING = "mail_fetch_count"
+"""Table: by workspace and hour, under the id of the event that is repeated; the version of the item is how often."""
+JOB_KIND = "mail_fetches"
+_LATE = MINUTE
+"""How long after its hour a process may still count."""
+
+
+class Needs(WithJobs, WithStore, Protocol):
+    """What is needed here of the engine."""
+
+
+def count_only(ports: Needs, workspace: str, like: str, now: int) -> None:
+    """Count a fetch like that of an event; after the hour an event has how many."""
+    hour = now // HOUR
+    job = f"{JOB_KIND}.{hour}"
+    if ports.jobs.find(workspace, job) is None:
+        ports.jobs.create(workspace, JOB_KIND, job, {"hour": hour}, by=SOURCE, due_at=(hour + 1) * HOUR + _LATE)
+    ports.store.commit([Batch(writes=[Put(Key(COUNTING, f"{workspace}/{hour}", like), b"-")])])
+
+
+def _step(engine: Ports, job: Job, limit: int) -> Step:
+    hour: int = job.params["hour"]
+    items = engine.store.query(COUNTING, f"{job.workspace}/{hour}", limit=limit)
+    known = engine.log.events(job.workspace, [item.key.sort for item in items])
+    events = [
+        # No identity of its own: an event that was erased meanwhile takes the count of its repetitions with it.
+        replace(
+            like.event,
+            key=f"{like.id}/{hour}",
+            source=SOURCE,
+            source_type="internal",
+            type=MAIL_SCANNED if like.event.type == MAIL_SCANNED else MAIL_FETCHED,
+            occurred_at=(hour + 1) * HOUR,
+            received_at=engine.recorder.clock(),
+            properties={**like.event.properties, "count": item.version},
+        )
+        for item in items
+        if (like := known.get(item.key.sort)) is not None
+    ]
+    counts = {"done": sum(item.version for item in items)}
+    return Step(events=events, writes=[Delete(item.key) for item in items], counts=counts, finished=len(items) < limit)
+
+
+KIND = JobKind(JOB_KIND, _step)

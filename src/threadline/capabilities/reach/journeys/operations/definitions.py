@@ -1,0 +1,169 @@
+"""The journeys in force: what each is made of, drawn, with the people at each step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.capabilities.reach.journeys.book import Book
+from threadline.capabilities.reach.journeys.definition import Journey
+from threadline.capabilities.reach.journeys.drawing import arrows, entered_by, kind_of, mermaid, step_text, tree
+from threadline.capabilities.reach.journeys.labels import step_labels
+from threadline.capabilities.reach.journeys.operations import JOURNEYS_GROUP, Journeys, Name, journey_named
+from threadline.capabilities.reach.journeys.program import compiled
+from threadline.capabilities.reach.journeys.projection import TABLE, Entry, entry_of, partition
+from threadline.capabilities.reach.journeys.steps import JOURNEYS
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.ports import IndexRows, WithRows, WithShared
+
+_PAGE = 1_000
+
+
+class Needs(WithRows, WithShared, Protocol):
+    """What is needed here of the engine."""
+
+
+@not_personal
+class JourneySummary(msgspec.Struct, kw_only=True):
+    """A journey in one line."""
+
+    name: str
+    version: int
+    entered_by: Annotated[str, Meta(description="What lets people enter.")]
+    description: str
+    paused_since: Instant | None
+
+
+class JourneysListResult(msgspec.Struct, kw_only=True):
+    """Every declared journey, by name."""
+
+    journeys: list[JourneySummary]
+
+
+def book_of(context: Context[WithShared]) -> Book:
+    """The journeys of the workspace, as the store has them now."""
+    book: Book = context.engine.shared.fresh(context.workspace, JOURNEYS)
+    return book
+
+
+def _listed(journeys: Journeys, context: Context[WithShared], params: NoParams) -> JourneysListResult:
+    paused = book_of(context).paused if journeys else {}
+    shown = [
+        JourneySummary(
+            name=journey.name, version=journey.version, entered_by=entered_by(journey), description=journey.description,
+            paused_since=_paused(paused.get(journey.name)),
+        )
+        for journey in journeys
+    ]  # fmt: skip
+    return JourneysListResult(journeys=shown)
+
+
+def _paused(since: int | None) -> Instant | None:
+    return None if since is None else instant(since)
+
+
+class JourneyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which journey."""
+
+    name: Name
+
+
+@not_personal
+class Way(msgspec.Struct, kw_only=True):
+    """An arrow from a step to another one."""
+
+    to: Annotated[str, Meta(description="The next step; empty: the end.")]
+    when: Annotated[str, Meta(description="What decides for it, in words; empty: there is no other.")] = ""
+
+
+@not_personal
+class StepCount(msgspec.Struct, kw_only=True):
+    """A step, where it leads to, and who is there."""
+
+    step: str
+    does: str
+    label: Annotated[str, Meta(description="What it does, in words that no other step has.")]
+    kind: Annotated[str, Meta(description="`send`, `wait`, `if`, `choice` or `exit`.")]
+    ways: list[Way]
+    joins: Annotated[str, Meta(description="The step at which all its ways come together again; empty: the end.")]
+    people: Annotated[int, Meta(description="People who wait there now.")]
+
+
+@not_personal
+class JourneyView(msgspec.Struct, kw_only=True):
+    """A journey, drawn."""
+
+    name: str
+    version: int
+    description: str
+    entered_by: Annotated[str, Meta(description="What lets people enter.")]
+    paused_since: Instant | None
+    people: Annotated[int, Meta(description="People who are in it.")]
+    versions: Annotated[dict[str, int], Meta(description="Version -> people who are in it.")]
+    steps: list[StepCount]
+    drawing: Annotated[str, Meta(description="A tree of its steps, for terminals.")]
+    mermaid: Annotated[str, Meta(description="A flowchart for Mermaid.")]
+
+
+def _shown(journeys: Journeys, context: Context[Needs], params: JourneyParams) -> JourneyView:
+    journey = journey_named(journeys, params.name)
+    steps, versions = counts(context.engine.rows, context.workspace, journey)
+    labels = step_labels(journey)
+    return JourneyView(
+        name=journey.name, version=journey.version, description=journey.description,
+        entered_by=entered_by(journey), paused_since=_paused(book_of(context).paused.get(journey.name)),
+        people=sum(versions.values()),
+        versions={str(version): count for version, count in sorted(versions.items())},
+        steps=[
+            StepCount(
+                step=node.id, does=step_text(node.step), label=labels[node.id], kind=kind_of(node.step),
+                people=steps[node.id],
+                ways=[Way(to=to, when=when) for when, to in arrows(node)], joins=node.following,
+            )
+            for node in compiled(journey).nodes.values()
+        ],
+        drawing=tree(journey, steps), mermaid=mermaid(journey, steps),
+    )  # fmt: skip
+
+
+def entries(rows: IndexRows, workspace: str, journey: str, start: str = "", stop: str | None = None) -> Iterator[Entry]:
+    """Everybody in a journey, by step and person."""
+    while True:
+        page = rows.read(TABLE, partition(workspace, journey), start, stop, _PAGE)
+        yield from (entry_of(row.sort, row.value) for row in page)
+        if len(page) < _PAGE:
+            return
+        start = f"{page[-1].sort}\0"
+
+
+def counts(rows: IndexRows, workspace: str, journey: Journey) -> tuple[Counter[str], Counter[int]]:
+    """How many people wait at each step, and how many are in each version."""
+    steps, versions = Counter[str](), Counter[int]()
+    for entry in entries(rows, workspace, journey.name):
+        steps[entry.step] += 1
+        versions[entry.version] += 1
+    return steps, versions
+
+
+def operations(journeys: Journeys) -> list[Operation]:
+    """The operations on these definitions."""
+    return [
+        Operation(
+            name="journeys_list", group=JOURNEYS_GROUP, summary="List the journeys in force.",
+            params=NoParams, result=JourneysListResult, run=partial(_listed, journeys), method="GET",
+            path="/v1/journeys",
+        ),
+        Operation(
+            name="journeys_show", relies_on=("people",), group=JOURNEYS_GROUP,
+            summary="Show a journey, drawn, with the people at each step.",
+            params=JourneyParams, result=JourneyView, run=partial(_shown, journeys), method="GET",
+            path="/v1/journeys/{name}", example=JourneyParams(name="welcome"),
+        ),
+    ]  # fmt: skip

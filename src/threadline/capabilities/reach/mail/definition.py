@@ -1,0 +1,337 @@
+"""What users declare about mail: senders, templates, limits and the provider, read from the section ``mail``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.declaring import (
+    NAME_FORM,
+    Form,
+    Given,
+    Problems,
+    Single,
+    by_name,
+    duration,
+    listed,
+    name_of,
+    parsed,
+    positive,
+    struct,
+    text,
+    whole,
+)
+from threadline.kernel.address import parse_address
+from threadline.kernel.calendar import quiet_until
+from threadline.kernel.errors import InvalidAddress, InvalidValue
+from threadline.kernel.extra import missing
+from threadline.kernel.inbox import PROVIDER_URL
+from threadline.kernel.limits import (
+    MAIL_CAP_MAX,
+    MAIL_CAPS_MAX,
+    MAIL_SENDERS_MAX,
+    MAIL_TEMPLATES_MAX,
+    MAIL_VARIABLES_MAX,
+    MAIL_WARM_UP_DAYS_MAX,
+)
+from threadline.kernel.names import PATH_NAME, PATH_SPELLING, VARIABLE, NameKind
+from threadline.kernel.suggestion import suggestion
+from threadline.kernel.time import DAY, MINUTE, SECOND, format_duration, parse_time
+from threadline.kernel.zones import canonical_zone
+
+KIND = QUEUE = "mail"
+"""The kind of effect, and the queue in which mails wait."""
+SECTION_NAME = "mail"
+SHARED = "mail_templates"
+"""The name under which the history of definitions keeps versions of templates."""
+INBOX = PROVIDER_URL
+"""The provider that keeps mails where developers read them; nothing leaves the machine."""
+SCHEMES = ("inbox", "smtp", "smtps", "ses", "env")
+
+FILE = re.compile(r"[^\s{<]+\.(html|htm|mjml|txt|j2)")
+"""What of a template names a file; anything else is the text itself."""
+TIME_OF_DAY = r"([01]\d|2[0-3]):[0-5]\d"
+
+
+def _address(written: str) -> str:
+    return "@".join(parse_address(written))
+
+
+def _provider(written: str) -> str:
+    scheme = written.partition(":")[0]
+    if scheme not in SCHEMES or ":" not in written:
+        raise InvalidValue(suggestion(scheme, SCHEMES))
+    return written
+
+
+def _domain(written: str) -> str:
+    try:
+        return parse_address(f"a@{written}").domain
+    except InvalidAddress:
+        raise InvalidValue(f"{written[:80]!r} is not a domain") from None
+
+
+_DOMAIN = parsed(_domain, "a domain such as shop.example")
+_ADDRESS = parsed(_address, "an address such as hello@shop.example", format="email")
+_ZONE = parsed(canonical_zone, "a time zone such as Europe/Berlin")
+_TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
+    lambda written: (int(written[:2]) * 60 + int(written[3:])) * MINUTE
+)
+_DATE = parsed(parse_time, "a date such as 2026-06-01")
+_TEMPLATE_NAME = text(f"a name of {PATH_SPELLING}, such as welcome", PATH_NAME.pattern)
+_VARIABLE = text("a name of lower-case letters, digits and _, such as order", VARIABLE.pattern)
+_GIVE_UP = duration(SECOND, 30 * DAY).then(
+    lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND))
+)  # fmt: skip
+_ANYTHING: Form[Any] = Form((str, int, float, bool, list, dict), "a value", lambda part: part.value, {})
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True, rename={"unknown_seconds": "unknown_after"}):
+    """Who carries mails out, and how many at a time."""
+
+    url: Annotated[
+        str,
+        parsed(_provider, "an address such as smtp://relay.example:587, ses://eu-west-1, inbox: or env:MAIL_URL"),
+        Meta(description="`inbox:` keeps mails on this machine; `env:NAME` takes it from an environment variable."),
+    ] = INBOX
+    per_second: Annotated[float | None, positive(), Meta(description="The most mails in a second.")] = None
+    at_once: Annotated[int, Meta(ge=1, le=64, description="Mails that are sent at the same time.")] = 16
+    unknown: Annotated[
+        Literal["wait", "assume_done", "send_again"],
+        Meta(
+            description="What becomes of a mail that may have been sent, if feedback has not said it after "
+            "`unknown_after`: it waits for an operator, counts as sent, or is sent again, maybe a second time."
+        ),
+    ] = "wait"
+    unknown_seconds: Annotated[float, _GIVE_UP] = 3 * DAY / SECOND
+
+
+class Dkim(msgspec.Struct, frozen=True, kw_only=True):
+    """A signature of the sender's domain, where the relay does not sign."""
+
+    selector: Annotated[str, text("a selector such as s1", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")]
+    key_file: Annotated[str, Meta(description="A file with the private key in PEM, beside the definitions.")]
+    domain: Annotated[str, _DOMAIN, Meta(description="The domain that signs; else that of the address.")] = ""
+
+
+class WarmUp(msgspec.Struct, frozen=True, kw_only=True):
+    """How many mails a new domain sends on each of its first days."""
+
+    starts: Annotated[int, _DATE, Meta(description="The first day, in UTC.")]
+    mails: Annotated[
+        tuple[int, ...],
+        listed(whole(1, 10_000_000), 1, MAIL_WARM_UP_DAYS_MAX),
+        Meta(description="The most mails on the first day, the second, …; after the last there is no limit."),
+    ]
+
+    def most(self, at: int) -> int | None:
+        """How many mails the domain may send on the day of an instant; None: any number."""
+        day = (at - self.starts) // DAY
+        return self.mails[max(day, 0)] if day < len(self.mails) else None
+
+
+class Sender(msgspec.Struct, frozen=True, kw_only=True, rename={"address": "from", "display_name": "name"}):
+    """Who a mail is from."""
+
+    id: Given
+    address: Annotated[str, _ADDRESS, Meta(description="The address that mails are from.")]
+    display_name: Annotated[str, text("a name without line breaks", r"[^\x00-\x1f\x7f]+", most=200)] = ""
+    reply_to: Annotated[str, _ADDRESS, Meta(description="Where answers go.")] = ""
+    replies: Annotated[
+        str, _ADDRESS, Meta(description="Where answers go that Threadline reads; each mail gets an address of its own.")
+    ] = ""
+    bounces: Annotated[
+        str, _ADDRESS, Meta(description="The envelope sender, where failures are reported; else `from`.")
+    ] = ""
+    domain: Annotated[str, _DOMAIN, Meta(description="The domain of Message-IDs; else that of `from`.")] = ""
+    dkim: Dkim | None = None
+    warm_up: WarmUp | None = None
+    place: Given = ""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Addresses that exclude each other."""
+        if self.reply_to and self.replies:
+            yield "replies", "`reply_to` and `replies` are both where answers go; keep one"
+        if self.dkim is not None and (problem := missing("dkim", "dkimpy", "dkim")):
+            yield "dkim", problem
+
+    @property
+    def id_domain(self) -> str:
+        """The domain of its Message-IDs."""
+        return self.domain or self.address.rpartition("@")[2]
+
+
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that whoever sends a mail gives to its template."""
+
+    default: Annotated[Any, _ANYTHING, Meta(description="Its value where none is given; without it one must be.")] = (
+        None
+    )
+    example: Annotated[Any, _ANYTHING, Meta(description="Its value in previews.")] = None
+    description: str = ""
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail as it is written, before it is filled in for somebody."""
+
+    name: Given
+    subject: str
+    html: Annotated[str, Meta(description="The HTML part, or a file that ends in .html.")] = ""
+    mjml: Annotated[str, Meta(description="The HTML part in MJML, or a file that ends in .mjml.")] = ""
+    text: Annotated[str, Meta(description="The text part, or a file; else it is made from the HTML part.")] = ""
+    sender: Annotated[
+        str, name_of("sender"), Meta(description="A declared sender; needed where there are several.")
+    ] = ""
+    topic: Annotated[
+        str, name_of("topic"), Meta(description="What people can unsubscribe from without leaving the rest.")
+    ] = ""
+    transactional: Annotated[
+        bool, Meta(description="Whether the person has asked for it by what they did, as with a receipt.")
+    ] = False
+    variables: Annotated[
+        dict[str, Variable], by_name(struct(Variable), _VARIABLE, 0, MAIL_VARIABLES_MAX), Meta(description="By name.")
+    ] = {}
+    description: str = ""
+    place: Given = ""
+    subject_place: Given = ""
+    html_place: Given = ""
+    mjml_place: Given = ""
+    text_place: Given = ""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Parts that exclude each other, and variables that hide what every template sees."""
+        if self.html and self.mjml:
+            yield "mjml", "has both `html` and `mjml`; keep one"
+        elif not (self.html or self.mjml or self.text):
+            yield "", "needs `html`, `mjml` or `text`"
+        for part, module, named in (("html", "css_inline", "css-inline"), ("mjml", "mrml", "mrml")):
+            if part in written and (problem := missing(module, named, "mail")):
+                yield part, problem
+        for name in self.variables:
+            if name in SEEN:
+                yield ("variables", name), "is something that every template sees; take another name"
+
+    @property
+    def parts(self) -> dict[str, tuple[str, str]]:
+        """What is filled in: part -> (its source or file, file and line of it)."""
+        parts = {
+            "subject": (self.subject, self.subject_place),
+            "html": (self.html, self.html_place),
+            "mjml": (self.mjml, self.mjml_place),
+            "text": (self.text, self.text_place),
+        }
+        return {part: (source, place) for part, (source, place) in parts.items() if source}
+
+
+class Cap(msgspec.Struct, frozen=True, kw_only=True):
+    """The most marketing mails that one person gets in a time."""
+
+    mails: Annotated[int, Meta(ge=1, le=MAIL_CAP_MAX)]
+    per: Annotated[int, duration(1, 365 * DAY, "7d")]
+
+
+class QuietHours(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "from", "stop": "to"}):
+    """Hours of the recipient's day in which no marketing mail is sent; it goes out afterwards."""
+
+    start: Annotated[int, _TIME]
+    stop: Annotated[int, _TIME]
+
+    def until(self, zone: str, at: int) -> int | None:
+        """The end of those that an instant lies in, by the clock on the recipient's wall; None: it lies in none."""
+        return quiet_until(self.start, self.stop, zone, at)
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Hours that never end."""
+        if self.start == self.stop:
+            yield "to", "`from` and `to` are the same time, so no mail would ever be sent"
+
+
+SEEN: Mapping[str, tuple[str, ...]] = {
+    "person": ("id", "email", "traits", "tags", "identifiers"),
+    "event": ("id", "type", "occurred_at", "properties"),
+    "features": (),
+    "segments": (),
+    "sender": ("name", "address"),
+    "template": (),
+    "topic": (),
+    "message_id": (),
+    "unsubscribe_url": (),
+    "preferences_url": (),
+    "confirm_url": (),
+}
+"""What every template sees, with the members of each; none: any member or no member."""
+LINKS = ("unsubscribe_url", "preferences_url", "confirm_url")
+"""Those of them that are links of our own."""
+
+_STRUCTS: Mapping[str, tuple[type, Form[str], int]] = {
+    "senders": (Sender, NAME_FORM, MAIL_SENDERS_MAX),
+    "templates": (Template, _TEMPLATE_NAME, MAIL_TEMPLATES_MAX),
+}
+
+
+def _named(section: str) -> Form[Any]:
+    kind, names, most = _STRUCTS[section]
+    return by_name(struct(kind), names, 0, most)
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds": "give_up_after"}):
+    """Mail to people: who it is from, what it says, who carries it out, and how much of it anybody gets."""
+
+    provider: Provider = Provider()
+    senders: Annotated[dict[str, Sender], _named("senders"), Meta(description="Who mails are from, by name.")] = {}
+    templates: Annotated[dict[str, Template], _named("templates"), Meta(description="Mails by name.")] = {}
+    caps: Annotated[
+        tuple[Cap, ...],
+        listed(struct(Cap), 0, MAIL_CAPS_MAX),
+        Meta(description="The most marketing mails that one person gets."),
+    ] = ()
+    quiet_hours: QuietHours | None = None
+    timezone: Annotated[
+        str, _ZONE, Meta(description="The zone of people who have no trait `timezone`.", examples=["Europe/Berlin"])
+    ] = "UTC"
+    give_up_seconds: Annotated[
+        float,
+        _GIVE_UP,
+        Meta(description="How long a mail is tried."),
+    ] = 3 * DAY / SECOND
+    place: Given = ""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Templates of which it is not clear who sends them."""
+        for name, template in self.templates.items():
+            if not template.sender and len(self.senders) != 1:
+                several = suggestion("", self.senders) if self.senders else "declare one under `senders`"
+                yield ("templates", name), f"needs `sender`; {several}"
+
+    def sender_of(self, template: Template, name: str = "") -> Sender:
+        """The sender of a mail: of this name, else as the template says, else the only one. Raises `InvalidValue`."""
+        name = name or template.sender or next(iter(self.senders), "")
+        if name not in self.senders:
+            raise InvalidValue(f"there is no sender {name[:64]!r}; {suggestion(name, self.senders)}", param="sender")
+        return self.senders[name]
+
+
+MAIL = Single(SECTION_NAME, struct(Mail), frozenset({"mail"}))
+SECTION = MAIL.declared
+TEMPLATE = NameKind(
+    "template",
+    lambda definitions: definitions.names_in(SECTION_NAME, "templates"),
+    PATH_NAME,
+    lambda engine, workspace: engine.definition_history.names(SHARED),
+)
+SENDER = NameKind("sender", lambda definitions: definitions.names_in(SECTION_NAME, "senders"))
+"""Any is right where no mail is declared: another program may send it."""
+
+
+def read_mail(definitions: Definitions) -> Mail | None:
+    """What is declared; None if no file has the section, or nothing of it can be used. Problems are noted."""
+    if not definitions.section(SECTION_NAME):
+        return None
+    nothing = Mail(place="")
+    mail = MAIL.read(definitions, nothing)
+    return None if mail is nothing else mail

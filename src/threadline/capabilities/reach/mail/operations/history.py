@@ -1,0 +1,110 @@
+"""What was sent to a person, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, PersonRef
+from threadline.capabilities.foundation.events.instants import person_as_of
+from threadline.capabilities.foundation.events.parameters import AsOf
+from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
+from threadline.capabilities.reach.mail.operations.templates import Name
+from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.limits import MAIL_LEDGER_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithReader
+
+_KNOWN = ", ".join(status for _, status in STATUSES)
+
+
+class MailHistoryParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+    """Whose mail, and at which instant."""
+
+    id: PersonRef
+    limit: Annotated[int, Meta(ge=1, le=MAIL_LEDGER_MAX)] = MAIL_LEDGER_MAX
+
+
+@not_personal
+class MailEntry(msgspec.Struct, kw_only=True):
+    """One mail."""
+
+    message: Annotated[str, Meta(description="The id of its effect, and the beginning of its Message-ID.")]
+    template: str
+    status: Annotated[str, Meta(description=f"The most that is known: {_KNOWN}.")]
+    at: Annotated[Instant, Meta(description="When it was sent; for one that was not, when that was known.")]
+    transactional: bool
+
+
+class MailHistoryResult(msgspec.Struct, kw_only=True):
+    """The mails of a person."""
+
+    person: str
+    as_of: Instant
+    mails: Annotated[
+        list[MailEntry],
+        Meta(description=f"The newest first, {MAIL_LEDGER_MAX} at most; older ones are events of the type mail_sent."),
+    ]
+
+
+def _history(context: Context[WithReader], params: MailHistoryParams) -> MailHistoryResult:
+    asked = person_as_of(context, params.id, params.as_of)
+    mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
+    return MailHistoryResult(
+        person=asked.person.id, as_of=asked.shown_at, mails=[MailEntry(**mail) for mail in mails]
+    )  # fmt: skip
+
+
+def _ledger(views: dict[str, Any]) -> dict[str, Any]:
+    return views.get(LEDGER.name) or {"mails": [], "templates": {}}
+
+
+class MailSentParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+    """To whom, and which template."""
+
+    id: PersonRef
+    template: Name
+
+
+class MailSentResult(msgspec.Struct, kw_only=True):
+    """Whether a template was sent to a person. It counts what is older than the ledger's mails as well."""
+
+    person: str
+    template: str
+    sent: bool
+    count: int
+    first: Instant | None = None
+    last: Instant | None = None
+
+
+def _sent(context: Context[WithReader], params: MailSentParams) -> MailSentResult:
+    asked = person_as_of(context, params.id, params.as_of)
+    counts = _ledger(asked.views(LEDGER.name))["templates"].get(params.template, {"count": 0})
+    return MailSentResult(person=asked.person.id, template=params.template, sent=counts["count"] > 0, **counts)
+
+
+MAIL_HISTORY = Operation(
+    name="mail_history",
+    group=MAIL_GROUP,
+    summary="List the mails of a person, and what became of each.",
+    params=MailHistoryParams,
+    result=MailHistoryResult,
+    run=_history,
+    method="GET",
+    path="/v1/people/{id}/mail",
+    example=MailHistoryParams(id="user_id:42"),
+)
+MAIL_SENT_OPERATION = Operation(
+    name="mail_sent",
+    group=MAIL_GROUP,
+    summary="Say whether a template was sent to a person, and when.",
+    params=MailSentParams,
+    result=MailSentResult,
+    run=_sent,
+    method="GET",
+    path="/v1/people/{id}/mail/{template}",
+    example=MailSentParams(id="user_id:42", template="welcome"),
+)

@@ -1,0 +1,131 @@
+"""A mail as it would go to somebody, without sending it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import checked_id
+from threadline.capabilities.reach.consent.refusal import refusals
+from threadline.capabilities.reach.mail.address import address_of
+from threadline.capabilities.reach.mail.context import Facts, sample_of
+from threadline.capabilities.reach.mail.definition import INBOX
+from threadline.capabilities.reach.mail.letter import Cause, Letter, draft, filled_in, write
+from threadline.capabilities.reach.mail.links import PREFERENCES, UNSUBSCRIBE, example_links, links_of
+from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
+from threadline.capabilities.reach.mail.operations.templates import Name, Version
+from threadline.capabilities.reach.mail.order import mailing_of, order_of
+from threadline.capabilities.reach.mail.rendering import TemplateFailed
+from threadline.capabilities.reach.mail.sample_person import SamplePerson
+from threadline.capabilities.reach.mail.templates import Templates
+from threadline.kernel.disclosure import PERSONAL, SENTENCE
+from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import Ports
+
+PREVIEW = "0" * 32
+"""Stands for the id of the effect."""
+CLIPPED_BYTES = 102_000
+"""Gmail shows no more of an HTML part."""
+SUBJECT_SHOWN = 70
+
+
+class MailPreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which template, and for whom."""
+
+    template: Name
+    person: Annotated[
+        str, Meta(description="For whom; without it for somebody made up of what it asks for.", max_length=1_024)
+    ] = ""
+    variables: Annotated[
+        dict[str, Any] | None, Meta(description="The examples and defaults of those that are absent count.")
+    ] = None
+    event: Annotated[str, Meta(description="The id of the event that it sees.", max_length=64)] = ""
+    version: Version = ""
+
+
+class MailPreviewResult(msgspec.Struct, kw_only=True):
+    """The mail."""
+
+    template: str
+    version: str
+    subject: Annotated[str, PERSONAL]
+    sender: Annotated[str, Meta(description="The address that it is from.")]
+    recipient: Annotated[str, PERSONAL]
+    html: Annotated[str, Meta(description="Empty for a mail of text alone."), PERSONAL]
+    text: Annotated[str, PERSONAL]
+    message: Annotated[str, Meta(description="The whole message as it goes over the wire."), PERSONAL]
+    warnings: Annotated[list[str], Meta(description="What is likely not meant, or keeps it from being sent."), SENTENCE]
+
+
+def _preview(templates: Templates, context: Context[Ports], params: MailPreviewParams) -> MailPreviewResult:
+    ports = context.engine
+    if params.version:
+        compiled = templates.of_version(ports.definition_history, params.template, params.version)
+    elif templates.mail.provider.url == INBOX:
+        compiled = templates.reread(params.template)  # files that are being written are shown as they are now
+    else:
+        compiled = templates.named(params.template)
+    sample = SamplePerson(compiled, context.workspace, context.now)
+    view: PersonView = sample
+    if params.person:
+        view = ports.reader.as_of(ports.reader.person(context.workspace, params.person), context.now)
+    data = {"template": params.template, "variables": sample_of(compiled, params.variables or {})}
+    order = order_of(templates, compiled, view, PREVIEW, data)
+    warnings = []
+    if address_of(order.address) is None:
+        warnings.append("this person has no address that mail can be sent to: it would be skipped")
+        order = order._replace(address="nobody@example.com")
+    elif params.person and (reason := refusals(ports, [mailing_of(order, view)])[0]):
+        warnings.append(f"this person would not get it: {reason}")
+    try:
+        links = links_of(ports, view, order)
+    except InvalidSetting as error:
+        warnings.append(f"it cannot be sent yet: {error}")
+        links = example_links(order)
+    cause: Facts = Cause(ports, context.workspace, checked_id(params.event)) if params.event else sample
+    drafted = draft(view, order, cause, links)
+    try:
+        letter = write(ports, drafted, filled_in(ports, [drafted])[0], is_tracked=False)
+    except TemplateFailed as error:
+        hint = (
+            "" if params.person and params.event else "preview it for a `person`, and with the `event` that it is about"
+        )
+        raise TemplateFailed(str(error), hint=hint) from None
+    return MailPreviewResult(
+        template=params.template, version=compiled.version, subject=letter.rendered.subject,
+        sender=order.sender.address, recipient=letter.recipient.mailbox, html=letter.rendered.html,
+        text=letter.rendered.text, message=letter.message.decode("utf-8", "replace"),
+        warnings=[*warnings, *_warnings(letter)],
+    )  # fmt: skip
+
+
+def _warnings(letter: Letter) -> Iterator[str]:
+    rendered = letter.rendered
+    if len(rendered.subject) > SUBJECT_SHOWN:
+        yield f"the subject has {len(rendered.subject)} characters; most programs show {SUBJECT_SHOWN} at most"
+    if len(rendered.html.encode()) > CLIPPED_BYTES:
+        yield f"the HTML part has {len(rendered.html.encode()):,} bytes; Gmail clips what is beyond {CLIPPED_BYTES:,}"
+    if rendered.html and "<img" in rendered.html and "alt=" not in rendered.html:
+        yield "its pictures have no `alt`, so that readers without pictures see nothing"
+    if not letter.order.transactional and not letter.order.compiled.reads & {UNSUBSCRIBE, PREFERENCES}:
+        yield "nothing in it leads to `unsubscribe_url` or `preferences_url`; programs without a button need a link"
+
+
+def operations(templates: Templates) -> list[Operation]:
+    """The operation that previews."""
+    return [
+        Operation(
+            name="mail_preview", group=MAIL_GROUP,
+            summary="Fill in a mail template for a person, and send nothing.",
+            params=MailPreviewParams, result=MailPreviewResult, run=partial(_preview, templates),
+            is_long=always, method="POST",
+            path="/v1/mail/templates/{template}/preview",
+            example=MailPreviewParams(template="welcome", person="user_id:42"),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,134 @@
+"""The templates in force, and each as it was written in an earlier version."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.capabilities.reach.mail.definition import SHARED
+from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
+from threadline.capabilities.reach.mail.rendering import Compiled
+from threadline.capabilities.reach.mail.templates import Templates, version_of
+from threadline.kernel.disclosure import not_personal
+from threadline.kernel.names import names_a
+from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.ports import WithDefinitionHistory
+
+Name = Annotated[str, names_a("template"), Meta(description="A template's name.", min_length=1, max_length=64)]
+Version = Annotated[
+    str, Meta(description="A version of it, as the ledger has it; without it the one in force.", max_length=64)
+]
+
+
+@not_personal
+class MailVariable(msgspec.Struct, kw_only=True):
+    """A value that whoever sends the mail gives."""
+
+    name: str
+    required: bool
+    default: Any = None
+    example: Any = None
+    description: str = ""
+
+
+@not_personal
+class MailTemplate(msgspec.Struct, kw_only=True):
+    """A template in force."""
+
+    name: str
+    description: str
+    version: Annotated[str, Meta(description="A hash of its parts and of all that they include.")]
+    subject: Annotated[str, Meta(description="As it is written.")]
+    sender: str
+    topic: str
+    transactional: bool
+    parts: Annotated[list[str], Meta(description="subject, html, mjml, text: those that are written.")]
+    variables: list[MailVariable]
+
+
+class MailTemplatesResult(msgspec.Struct, kw_only=True):
+    """Every template, by name."""
+
+    templates: list[MailTemplate]
+
+
+def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
+    template = compiled.template
+    return MailTemplate(
+        name=template.name, description=template.description, version=compiled.version, subject=template.subject,
+        sender=templates.mail.sender_of(template).id, topic=template.topic, transactional=template.transactional,
+        parts=list(compiled.sources.parts),
+        variables=[
+            MailVariable(
+                name=name, required=variable.default is None, default=variable.default, example=variable.example,
+                description=variable.description,
+            )
+            for name, variable in sorted(template.variables.items())
+        ],
+    )  # fmt: skip
+
+
+def _templates(templates: Templates, context: Context[object], params: NoParams) -> MailTemplatesResult:
+    return MailTemplatesResult(templates=[_template(templates, template) for template in templates])
+
+
+class MailTemplateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which template, and in which version."""
+
+    template: Name
+    version: Version = ""
+
+
+class MailTemplateVersion(msgspec.Struct, kw_only=True):
+    """A version, and since when it was in force."""
+
+    version: Annotated[str, Meta(description="Empty: the template was not declared from then on.")]
+    since: Instant
+
+
+@not_personal
+class MailTemplateResult(msgspec.Struct, kw_only=True):
+    """How a template is written."""
+
+    template: str
+    version: str
+    sources: Annotated[dict[str, str], Meta(description="Its parts and all files that they include, by name.")]
+    versions: Annotated[list[MailTemplateVersion], Meta(description="All there were, the newest first.")]
+
+
+def _show(
+    templates: Templates, context: Context[WithDefinitionHistory], params: MailTemplateParams
+) -> MailTemplateResult:
+    history = context.engine.definition_history
+    if params.version:
+        compiled = templates.of_version(history, params.template, params.version)
+    else:
+        compiled = templates.named(params.template)
+    versions = [
+        MailTemplateVersion(version=version_of(number), since=instant(at))
+        for at, number in reversed(history.transitions(SHARED, params.template))
+    ]
+    return MailTemplateResult(
+        template=params.template, version=compiled.version, sources=dict(compiled.sources.texts), versions=versions
+    )
+
+
+def operations(templates: Templates) -> list[Operation]:
+    """The operations on templates."""
+    return [
+        Operation(
+            name="mail_templates", group=MAIL_GROUP, summary="List the mail templates in force.",
+            params=NoParams, result=MailTemplatesResult, run=partial(_templates, templates), method="GET",
+            path="/v1/mail/templates",
+        ),
+        Operation(
+            name="mail_template", group=MAIL_GROUP,
+            summary="Show how a mail template is written, now or in an earlier version.",
+            params=MailTemplateParams, result=MailTemplateResult, run=partial(_show, templates), method="GET",
+            path="/v1/mail/templates/{template}", example=MailTemplateParams(template="welcome"),
+        ),
+    ]  # fmt: skip
