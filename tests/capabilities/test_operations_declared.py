@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import msgspec
 import pytest
 
 from tests.capabilities.asked import Asked
 from tests.each import each_of
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import Operation, ShapedOperation
 
 OPERATIONS = [
     each for each in Asked().engine.catalogue.operations if each.run.__module__.startswith("threadline.capab")
@@ -66,3 +67,16 @@ def test_summaries_are_sentences(operation: Operation) -> None:
 def test_no_two_operations_share_an_address() -> None:
     addresses = [(each.method, re.sub(r"{\w+}", "{}", each.path)) for each in Asked().engine.catalogue.operations]
     assert len(addresses) == len(set(addresses))
+
+
+def test_every_operation_that_definitions_shape_is_made_by_a_capability() -> None:
+    made = {(each.method, each.path) for each in Asked().engine.catalogue.operations}
+    shaped = {
+        (value.route, module.__name__)
+        for module in list(sys.modules.values())
+        if module.__name__.startswith("threadline.capabilities.")
+        for value in vars(module).values()
+        if isinstance(value, ShapedOperation)
+    }
+    assert shaped
+    assert {each for each in shaped if tuple(each[0].split()) not in made} == set()

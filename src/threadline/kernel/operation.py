@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from functools import wraps
+from inspect import cleandoc
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypedDict,
+    TypeVarTuple,
+    Unpack,
+    cast,
+    get_args,
+    get_type_hints,
+)
 
 import msgspec
 
@@ -17,6 +31,16 @@ from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
 from threadline.kernel.why import DEFINITIONS, REFRESH, Why
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # that of Python 3.13, whose defaults let `Operation` alone name any of them
+
+    P = TypeVar("P", bound=msgspec.Struct, default=Any)
+    R = TypeVar("R", default=Any)
+else:
+    from typing import TypeVar
+
+    P, R = TypeVar("P"), TypeVar("R")
+
 Surface = Literal["http", "cli", "python"]
 COLUMNS = msgspec.Meta(extra={"columns": True})
 """Marks an object in the entries of a list whose members are columns of their own in CSV and Parquet."""
@@ -28,6 +52,7 @@ BY_EVENT_TYPE = msgspec.Meta(extra={"event_type": "by"})
 """Marks a text that is one where the parameter `by` is left out or is ``event.type``."""
 SECRET = msgspec.Meta(extra={"secret": True})
 """Marks a text that the command line asks for and takes from no argument, which everybody on the machine could read."""
+Method = Literal["GET", "POST", "DELETE"]
 Scope = Literal["write", "read", "admin"]
 Work = Literal["read", "question", "write", "upkeep"]
 """Classes of calls, each with a bounded share of a server, so that none waits for another: short reads, reads that take
@@ -171,7 +196,11 @@ class Group:
     """What a stranger finds in it, in one line that ends with a full stop."""
 
 
-class NoParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Params(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What the parameters of an operation extend, so that one that it does not have is refused instead of ignored."""
+
+
+class NoParams(Params):
     """Nothing to choose."""
 
 
@@ -188,8 +217,9 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
+class Operation(Generic[P, R]):
+    """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows. A function is
+    declared as one by `operation`, and may still be called as the function that it was.
 
     ``path`` has the names of path parameters in braces; other fields of ``params`` travel in the query
     (GET, DELETE) or in the JSON body (POST). On the command line a path parameter is an argument and the
@@ -202,8 +232,8 @@ class Operation:
     """One line, imperative, ends with a full stop."""
     params: type
     result: Any
-    run: Callable[[Context[Ports], Any], Any]
-    method: Literal["GET", "POST", "DELETE"]
+    run: Callable[[Context[Ports], P], R]
+    method: Method
     path: str
     group: Group | None = None
     """None: it stands beside the groups, as `record` and `person` do."""
@@ -266,6 +296,10 @@ class Operation:
         prepared(self.params)
         prepared(self.result)
 
+    def __call__(self, context: Context[Ports], params: P) -> R:
+        """Its result, for another operation that begins or ends with this one."""
+        return self.run(context, params)
+
     @property
     def is_audited(self) -> bool:
         """Whether a call is noted in the audit log."""
@@ -281,3 +315,111 @@ class Operation:
     def verb(self) -> str:
         """The name within the group."""
         return self.name if self.group is None else self.name.removeprefix(f"{self.group.name}_")
+
+
+class Options(TypedDict, total=False):
+    """The fields of an `Operation` that its function does not say, and mostly need not be given."""
+
+    scope: Scope
+    shown_on: frozenset[Surface]
+    status: int
+    example: Any
+    choices: tuple[Choice, ...]
+    needs: tuple[tuple[str, str], ...]
+    refused: Callable[[Any], bool]
+    relies_on: tuple[str, ...]
+    relied_on: Callable[[Any], tuple[IndexPart, ...]]
+    revalidated: bool
+    intake: Intake
+    ended: Callable[[Any], bool]
+    media_type: str
+    picture: Callable[[Any], Chart]
+    guarded: Callable[[Any], str]
+    is_long: Callable[[Any], bool]
+    audited: bool
+    done: tuple[str, ...]
+    tool: str
+    private: frozenset[str]
+
+
+def operation(
+    route: str, group: Group | None = None, **options: Unpack[Options]
+) -> Callable[[Callable[[Context[Ports], P], R]], Operation[P, R]]:
+    """Declare a function of a context and parameters as the operation that it is; a decorator.
+
+    ``route`` is the method and the path. The function's name is the verb (``list_`` is ``list``: an underscore at the
+    end only avoids a word of the language), the first paragraph of its docstring the summary. What ``params`` and the
+    result are annotated with is what surfaces read and render; where a ``media_type`` is given that is a stream of
+    bytes.
+    """
+
+    def declare(function: Callable[[Context[Ports], P], R]) -> Operation[P, R]:
+        return _declared(function, function, route, group, options)
+
+    return declare
+
+
+Declared = TypeVarTuple("Declared")
+ShapedParams = TypeVar("ShapedParams", bound=msgspec.Struct)
+ShapedResult = TypeVar("ShapedResult")
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedOperation(Generic[*Declared, ShapedParams, ShapedResult]):
+    """An operation once it is called with what the users' definitions declare, as a capability's ``declare`` does."""
+
+    function: Callable[[Unpack[Declared], Context[Ports], ShapedParams], ShapedResult]
+    route: str
+    group: Group | None
+    options: Options
+
+    def __call__(self, *declared: *Declared) -> Operation[ShapedParams, ShapedResult]:
+        """The operation by what is declared."""
+
+        @wraps(self.function)
+        def run(context: Context[Ports], params: ShapedParams) -> ShapedResult:
+            return self.function(*declared, context, params)
+
+        return _declared(self.function, run, self.route, self.group, self.options)
+
+
+def shaped_operation(
+    route: str, group: Group | None = None, **options: Unpack[Options]
+) -> Callable[
+    [Callable[[Unpack[Declared], Context[Ports], ShapedParams], ShapedResult]],
+    ShapedOperation[*Declared, ShapedParams, ShapedResult],
+]:
+    """Like `operation`, for a function whose first parameters are what the users' definitions declare."""
+
+    def declare(
+        function: Callable[[Unpack[Declared], Context[Ports], ShapedParams], ShapedResult],
+    ) -> ShapedOperation[*Declared, ShapedParams, ShapedResult]:
+        return ShapedOperation(function, route, group, options)
+
+    return declare
+
+
+def _declared(
+    function: Callable[..., R], run: Callable[[Context[Ports], P], R], route: str, group: Group | None, options: Options
+) -> Operation[P, R]:
+    """The operation that a function is; it runs by ``run``."""
+    verb = function.__name__.removesuffix("_")
+    name = verb if group is None else f"{group.name}_{verb}"
+    method, _, path = route.partition(" ")
+    if method not in get_args(Method) or not path.startswith("/"):
+        raise ValueError(f"operation {name!r}: {route!r} is no route; expected for instance 'GET /v1/people/{{id}}'")
+    hints = get_type_hints(function, include_extras=True)
+    if not function.__doc__ or not {"params", "return"} <= hints.keys():
+        raise ValueError(f"operation {name!r}: expected a docstring, and annotations of `params` and the result")
+    paragraph, _, _ = cleandoc(function.__doc__).partition("\n\n")
+    return Operation(
+        name=name,
+        summary=" ".join(paragraph.split()),
+        params=hints["params"],
+        result=bytes if options.get("media_type") else hints["return"],
+        run=run,
+        method=cast(Method, method),
+        path=path,
+        group=group,
+        **options,
+    )

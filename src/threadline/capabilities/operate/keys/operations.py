@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.kernel.operation import Context, Group, NoParams, Operation
+from threadline.kernel.operation import Context, Group, NoParams, Params, operation
 from threadline.kernel.ports import WithCredentials
 from threadline.kernel.time import format_time
 
 KEYS_GROUP = Group("keys", "Write keys and tokens: make, list and revoke them.")
 
 
-class KeyCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class KeyCreateParams(Params, kw_only=True):
     """Asks for a new key."""
 
     name: Annotated[
@@ -29,7 +29,7 @@ class KeyCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = []
 
 
-class KeyRevokeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class KeyRevokeParams(Params, kw_only=True):
     """Names the key to take away."""
 
     id: Annotated[str, Meta(min_length=1, max_length=64, description="The id that the list shows.")]
@@ -64,58 +64,35 @@ def _fields(credential: Any) -> dict[str, Any]:
     return {**fields, "scopes": list(credential.scopes), "created_at": format_time(credential.created_at)}
 
 
-def _keys(context: Context[WithCredentials], params: NoParams) -> KeyList:
+@operation("GET /v1/keys", KEYS_GROUP, scope="admin")
+def list_(context: Context[WithCredentials], params: NoParams) -> KeyList:
+    """List the keys of the workspace."""
     credentials = context.engine.credentials.entries(context.workspace)
     return KeyList([KeyEntry(**_fields(credential)) for credential in credentials])
 
 
-def _create(context: Context[WithCredentials], params: KeyCreateParams) -> NewKey:
+@operation(
+    "POST /v1/keys",
+    KEYS_GROUP,
+    done=("Created the {kind} {name}",),
+    scope="admin",
+    status=201,
+    example=KeyCreateParams(name="shop"),
+)
+def create(context: Context[WithCredentials], params: KeyCreateParams) -> NewKey:
+    """Make a write key or a token; its secret is shown only this once."""
     credentials = context.engine.credentials
     credential, secret = credentials.create(context.workspace, params.kind, params.name, params.scopes)
     return NewKey(**_fields(credential), secret=secret)
 
 
-def _revoke(context: Context[WithCredentials], params: KeyRevokeParams) -> KeyEntry:
-    return KeyEntry(**_fields(context.engine.credentials.revoke(context.workspace, params.id)))
-
-
-keys = Operation(
-    name="keys_list",
-    group=KEYS_GROUP,
-    summary="List the keys of the workspace.",
-    params=NoParams,
-    result=KeyList,
-    run=_keys,
-    method="GET",
-    path="/v1/keys",
-    scope="admin",
-)
-
-key_create = Operation(
-    name="keys_create",
-    group=KEYS_GROUP,
-    summary="Make a write key or a token; its secret is shown only this once.",
-    done=("Created the {kind} {name}",),
-    params=KeyCreateParams,
-    result=NewKey,
-    run=_create,
-    method="POST",
-    path="/v1/keys",
-    scope="admin",
-    status=201,
-    example=KeyCreateParams(name="shop"),
-)
-
-key_revoke = Operation(
-    name="keys_revoke",
-    group=KEYS_GROUP,
-    summary="Revoke a key: from now on it opens nothing.",
+@operation(
+    "DELETE /v1/keys/{id}",
+    KEYS_GROUP,
     done=("Revoked the key {id}",),
-    params=KeyRevokeParams,
-    result=KeyEntry,
-    run=_revoke,
-    method="DELETE",
-    path="/v1/keys/{id}",
     example=KeyRevokeParams(id="0123456789abcdef"),
     scope="admin",
 )
+def revoke(context: Context[WithCredentials], params: KeyRevokeParams) -> KeyEntry:
+    """Revoke a key: from now on it opens nothing."""
+    return KeyEntry(**_fields(context.engine.credentials.revoke(context.workspace, params.id)))

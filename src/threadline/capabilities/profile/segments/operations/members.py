@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -19,7 +18,7 @@ from threadline.capabilities.profile.segments.projection import SEGMENTS, member
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import WithMaintenance, WithReader, WithStore
 from threadline.kernel.time import YEAR, parse_duration
 
@@ -55,7 +54,19 @@ class MembersResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
+def _read(params: MembersParams | LeavingParams) -> tuple[IndexPart, ...]:
+    return (IndexPart(SEGMENTS.name, params.name),)
+
+
+@shaped_operation(
+    "GET /v1/segments/{name}/members",
+    SEGMENTS_GROUP,
+    relies_on=("segments",),
+    relied_on=_read,
+    example=MembersParams(name="big_spenders"),
+)
+def members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
+    """List the members of a segment."""
     segment = segment_named(segments, params.name)
     filling = being_filled(context.engine, _read(params))
     rows = member_rows(context.engine.store, context.workspace, segment.name, params.cursor, params.limit + 1)
@@ -66,10 +77,6 @@ def _members(segments: Segments, context: Context[MembersNeeds], params: Members
         for row in page
     ]
     return MembersResult(name=segment.name, members=shown, being_filled=filling, next=following)
-
-
-def _read(params: MembersParams | LeavingParams) -> tuple[IndexPart, ...]:
-    return (IndexPart(SEGMENTS.name, params.name),)
 
 
 class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -98,13 +105,21 @@ class LeavingResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
 
 
-def _leaving(segments: Segments, context: Context[WithReader], params: LeavingParams) -> LeavingResult:
+@shaped_operation(
+    "GET /v1/segments/{name}/leaving",
+    SEGMENTS_GROUP,
+    relies_on=("segments",),
+    relied_on=_read,
+    example=LeavingParams(name="big_spenders", within="1d"),
+)
+def leaving(segments: Segments, context: Context[WithReader], params: LeavingParams) -> LeavingResult:
+    """List the members who will soon leave a segment if nothing happens."""
     segment = segment_named(segments, params.name)
     within = parse_duration(params.within)
     if within > YEAR:
         raise InvalidValue("`within` is at most a year", param="within")
     until = context.now + within
-    leaving: list[tuple[int, Any]] = []
+    found: list[tuple[int, Any]] = []
     cursor = ""
     # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
     upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.cursor)
@@ -112,31 +127,18 @@ def _leaving(segments: Segments, context: Context[WithReader], params: LeavingPa
         memberships = memberships_now(context, person)
         at = leaves_at(segment, memberships, until, STEPS_MAX) if memberships.belongs(segment) else None
         if at is not None:
-            leaving.append((at, person))
+            found.append((at, person))
         if looked_at == LOOKED_AT_MAX:
             cursor = here
             break
-    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in leaving])
+    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in found])
     shown = [
         Leaving(person=person.id, identifiers=names.get(person.id, []), until=instant(at))
-        for at, person in sorted(leaving, key=lambda pair: (pair[0], pair[1].id))
+        for at, person in sorted(found, key=lambda pair: (pair[0], pair[1].id))
     ]
     return LeavingResult(name=segment.name, as_of=instant(context.now), leaving=shown, next=cursor)
 
 
 def operations(segments: Segments) -> list[Operation]:
     """The operations on members."""
-    return [
-        Operation(
-            name="segments_members", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
-            summary="List the members of a segment.",
-            params=MembersParams, result=MembersResult, run=partial(_members, segments), method="GET",
-            path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
-        ),
-        Operation(
-            name="segments_leaving", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
-            summary="List the members who will soon leave a segment if nothing happens.",
-            params=LeavingParams, result=LeavingResult, run=partial(_leaving, segments), method="GET",
-            path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),
-        ),
-    ]  # fmt: skip
+    return [members(segments), leaving(segments)]
