@@ -120,6 +120,8 @@ LIBRARIES = {
     "mypy_boto3_sesv2": {"senders"},
     "mypy_boto3_sqs": {"surfaces"},
     "pyiceberg": {"exports"},
+    # Type checkers know it without its being installed, and they alone read it.
+    "typing_extensions": {"kernel"},
     # The test kit is used where these are installed, and by nothing that runs in production.
     "hypothesis": {"testing"},
     "pytest": {"testing"},

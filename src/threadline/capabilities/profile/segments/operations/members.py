@@ -119,7 +119,7 @@ def leaving(segments: Segments, context: Context[WithReader], params: LeavingPar
     if within > YEAR:
         raise InvalidValue("`within` is at most a year", param="within")
     until = context.now + within
-    found: list[tuple[int, Any]] = []
+    leaving: list[tuple[int, Any]] = []
     cursor = ""
     # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
     upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.cursor)
@@ -127,14 +127,14 @@ def leaving(segments: Segments, context: Context[WithReader], params: LeavingPar
         memberships = memberships_now(context, person)
         at = leaves_at(segment, memberships, until, STEPS_MAX) if memberships.belongs(segment) else None
         if at is not None:
-            found.append((at, person))
+            leaving.append((at, person))
         if looked_at == LOOKED_AT_MAX:
             cursor = here
             break
-    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in found])
+    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in leaving])
     shown = [
         Leaving(person=person.id, identifiers=names.get(person.id, []), until=instant(at))
-        for at, person in sorted(found, key=lambda pair: (pair[0], pair[1].id))
+        for at, person in sorted(leaving, key=lambda pair: (pair[0], pair[1].id))
     ]
     return LeavingResult(name=segment.name, as_of=instant(context.now), leaving=shown, next=cursor)
 
