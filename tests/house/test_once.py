@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.house.source import Source, names_used, sources
+from tests.house.source import ROOT, Source, names_used, read, sources
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.identity import IdentityRules
@@ -112,6 +112,39 @@ def modules_imported(source: Source) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names
+
+
+BELIEVED = {
+    "src/threadline/capabilities/foundation/events/operations/resubmission.py": "by which way a rejected event came",
+    "src/threadline/capabilities/decide/whatif/operations/runs.py": "whether the caller is this very process",
+}
+"""File -> why a capability compares where something came from. None of them is about who may say an event."""
+
+
+def plugins() -> list[Source]:
+    """The files of the distributions in plugins/."""
+    return [read(path) for path in sorted(ROOT.glob("plugins/*/src/**/*.py"))]
+
+
+def compared_sources(source: Source) -> list[str]:
+    """The comparisons of a file with where an event came from, in Python and in SQL."""
+    texts = [
+        ast.unparse(node)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    ]
+    return [text for text in texts if re.search(r"source_type\b\W{0,4}(=|<>|!=|in\b|IN\b)", text)]
+
+
+def test_who_is_believed_is_decided_at_one_place() -> None:
+    """Each capability had to remember to ask; what one forgot, a write key that stands in a page could say."""
+    compared = {
+        source.path: found
+        for source in [*(source for source in sources() if source.room == "capabilities"), *plugins()]
+        if (found := compared_sources(source))
+    }
+    assert compared.keys() == BELIEVED.keys(), compared
+    assert sum(map(len, compared.values())) <= 3, compared
 
 
 def test_other_systems_are_called_from_one_room() -> None:

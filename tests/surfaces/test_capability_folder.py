@@ -253,7 +253,9 @@ def answered(source_type: str, at: int) -> Event:
     )
 
 
-def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_says_it(engine: Engine) -> None:
+def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_says_it(
+    engine: Engine, client: TestClient
+) -> None:
     receipts = engine.recorder.record([answered("direct", engine.now()), answered("external", engine.now())])
     believed, forged = (receipt.id for receipt in receipts)
     console = signed_in(engine)
@@ -265,6 +267,10 @@ def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_sa
     catalogue = CATALOGUE_OPERATION.run(Context(engine, "default", engine.now()), NoParams())
     [declared] = [type for type in catalogue.types if type.name == "page_answered"]
     assert [*declared.properties["properties"]] == ["within", "team"]
+    docs = client.get("/docs").text
+    row = docs.partition('id="event-type-page_answered"')[2].partition("</tr>")[0]
+    assert "Somebody has answered a page." in row
+    assert "<code>within</code>: Minutes; <code>team</code>: Who answered" in row
     assert engine.reader.views(person, engine.now())["activity"]["events"] == 1
     with opened(engine, None, "default") as reading:
         rows = reading.run("SELECT id, p_within, p_team FROM typed.page_answered").read_all().to_pylist()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from threadline.app import operations
+from threadline.app import catalogue, operations
 from threadline.settings import describe
-from threadline.surfaces.cli.inspection import errors_table, operations_table
+from threadline.surfaces.cli.inspection import errors_table, event_types_table, operations_table
 from threadline.surfaces.cli.program import COMMANDS
 from threadline.surfaces.http.codes import error_codes
 
@@ -21,6 +21,11 @@ ROOT = Path(__file__).parents[2]
     [
         ("http.md", operations_table(operations()), "threadline catalogue --markdown"),
         ("errors.md", errors_table(), "threadline catalogue --markdown"),
+        (
+            "event-types.md",
+            event_types_table(catalogue().event_types.declared.values()),
+            "threadline catalogue --markdown",
+        ),
     ],
 )
 def test_the_tables_of_the_docs_are_those_of_the_code(page: str, table: str, command: str) -> None:

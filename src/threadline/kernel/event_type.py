@@ -143,6 +143,11 @@ class EventTypes:
         declared = self.declared.get(name) or EventType(name, origin=self._origin(name))
         return replace(declared, written=self._written[name]) if name in self._written else declared
 
+    @property
+    def speakers(self) -> EventTypes:
+        """These by name and speaker alone: what another process needs to know whose events count."""
+        return EventTypes(EventType(name, speaker=speaker) for name, speaker in self._speakers.items())
+
     def near(self, name: str, likeness: float = 0.6) -> str | None:
         """The known type that is spelled most like a name; None if none is near."""
         return nearest(name, self.names, likeness)

@@ -16,6 +16,5 @@ FLAG_EXPOSURES = SqlView(
     "What people were shown, once a day: person, day, flag, variant and reason.",
     "SELECT person, day, occurred_at, json_extract_string(properties, '/flag') AS flag, "
     "json_extract_string(properties, '/variant') AS variant, json_extract_string(properties, '/reason') AS reason "
-    # What a write key claims is no exposure.
-    "FROM events WHERE type = 'flag_exposed' AND source_type = 'internal'",
+    "FROM events WHERE type = 'flag_exposed'",
 )

@@ -32,7 +32,7 @@ from threadline.kernel.event_limits import (
     not_finite,
     too_deep,
 )
-from threadline.kernel.event_type import NO_TYPES, EventTypes
+from threadline.kernel.event_type import EventTypes
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
@@ -108,7 +108,7 @@ class _Resolved(msgspec.Struct, frozen=True, gc=False):
 class Validator:
     """Validates requests. Needs no lock: a cache entry that a race loses is computed again."""
 
-    def __init__(self, rules: IdentityRules, never_ahead: Container[str] = (), types: EventTypes = NO_TYPES) -> None:
+    def __init__(self, rules: IdentityRules, never_ahead: Container[str], types: EventTypes) -> None:
         self.identifiers = IdentifierResolver(rules)
         self._types = types
         self._never_ahead = never_ahead

@@ -18,6 +18,7 @@ from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.recording.validation import Checked, RecordRequest, Validator
 from threadline.kernel.errors import InvalidValue, ThreadlineError, Unavailable
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event_type import EventTypes
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, ROW_FORM, RejectedEntry, writable
@@ -83,6 +84,7 @@ class RowChecks(NamedTuple):
     rules: IdentityRules
     never_ahead: frozenset[str]
     """See `Validator`."""
+    types: EventTypes
 
 
 def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Generator[RowBatch, None, None]:
@@ -90,7 +92,7 @@ def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Genera
     plan = checks.plan
     decoder = _decoder(plan, file)
     read = _reader(checks, decoder)
-    validator = Validator(checks.rules, checks.never_ahead)
+    validator = Validator(checks.rules, checks.never_ahead, checks.types)
     rows, number, damage = file.rows(skip), skip, None
     while damage is None:
         now = clock()

@@ -172,7 +172,7 @@ def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None)
 
 
 def _checks(catalogue: Catalogue, plan: Plan) -> RowChecks:
-    return RowChecks(plan, catalogue.rules, catalogue.never_ahead)
+    return RowChecks(plan, catalogue.rules, catalogue.never_ahead, catalogue.event_types.speakers)
 
 
 def _refusal(checked: Checked, catalogue: Catalogue) -> EventRejected | None:

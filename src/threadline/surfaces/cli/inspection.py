@@ -9,10 +9,12 @@ import click
 import msgspec
 
 from threadline.capabilities.foundation.events.operations.catalogue import CatalogueView
+from threadline.kernel.event_type import EventType
 from threadline.kernel.operation import Operation
 from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import answer, show
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
+from threadline.surfaces.event_type_rows import event_type_rows
 from threadline.surfaces.http.codes import error_codes
 from threadline.surfaces.operation_calls import shown
 
@@ -36,6 +38,13 @@ def errors_table() -> str:
     """Every code of an error or a rejection, as docs/errors.md shows it."""
     lines = ["| code | status | meaning |", "|---|---|---|"]
     lines += [f"| `{code}` | {status} | {meaning} |" for code, status, meaning in error_codes()]
+    return "\n".join(lines) + "\n"
+
+
+def event_types_table(types: Iterable[EventType]) -> str:
+    """Every type that is declared, as docs/event-types.md shows it."""
+    lines = ["| type | what happened | said by | properties |", "|---|---|---|---|"]
+    lines += [f"| `{row.name}` | {row.about} | {row.speaker} | {row.properties} |" for row in event_type_rows(types)]
     return "\n".join(lines) + "\n"
 
 
@@ -63,13 +72,15 @@ def settings(session: Session, as_json: bool) -> None:
 @workspace_option
 @url_option
 @json_option
-@click.option("--markdown", is_flag=True, help="Print the tables of the documentation: operations, then codes.")
+@click.option("--markdown", is_flag=True, help="Print the tables of the documentation: operations, codes, event types.")
 @click.pass_obj
 def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
     """List what is in force: projections, policies, operations and kinds of identifiers."""
     if markdown:
         _refuse_json(as_json)
-        click.echo(f"{operations_table(session.composition.operations())}\n{errors_table()}", nl=False)
+        types = session.composition.catalogue(session.settings()).event_types.declared.values()
+        tables = (operations_table(session.composition.operations()), errors_table(), event_types_table(types))
+        click.echo("\n".join(tables), nl=False)
         return
     asked = shown(session.composition.operations(), "cli")["catalogue"]
     view: CatalogueView = session.run(asked, asked.params())

@@ -6,10 +6,12 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from threadline.kernel.event_type import EventType
+from threadline.surfaces.event_type_rows import event_type_rows
 from threadline.surfaces.http.codes import error_codes
 from threadline.surfaces.http.health import package_version
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
@@ -66,7 +68,7 @@ _BEGIN = (
 )
 
 
-def api_page(described: dict[str, Any]) -> str:
+def api_page(described: dict[str, Any], types: Iterable[EventType]) -> str:
     """The body of the page, made of the OpenAPI document. `SERVER` in it stands for the address of this server."""
     by_tag: dict[str, list[Entry]] = {}
     entries: dict[str, Entry] = {}
@@ -78,6 +80,7 @@ def api_page(described: dict[str, Any]) -> str:
     summaries = {tag["name"]: tag.get("description", "") for tag in described["tags"]}
     tags = sorted(by_tag, key=lambda tag: (_FIRST.index(tag) if tag in _FIRST else len(_FIRST), tag))
     links = "".join(f'<li><a href="#group-{tag}">{tag}</a> {_text(summaries.get(tag, ""))}</li>' for tag in tags)
+    links += '<li><a href="#event-types">event types</a> What is declared, and who may say it.</li>'
     links += '<li><a href="#errors">errors</a> Every code and what it means.</li>'
     parts = [
         f"<h1>Threadline API {html.escape(package_version())}</h1><p>{_text(described['info']['description'])}</p>",
@@ -90,7 +93,7 @@ def api_page(described: dict[str, Any]) -> str:
     for tag in tags:
         parts.append(f'<h2 id="group-{tag}">{tag}</h2><p>{_text(summaries.get(tag, ""))}</p>')
         parts += [_operation(components, *alike[0], also=alike[1:]) for alike in _alike(by_tag[tag])]
-    return "".join([*parts, _errors(), f"<script>{_SCRIPT}</script>"])
+    return "".join([*parts, _event_types(types), _errors(), f"<script>{_SCRIPT}</script>"])
 
 
 def _step(entry: Entry, meaning: str) -> str:
@@ -251,6 +254,16 @@ def _curl(method: str, path: str, body: dict[str, Any], kind: str, example: Any)
             words.append(f"\\\n  -H 'Content-Type: {kind}'")
         words.append(f"\\\n  -d '{json.dumps(example, ensure_ascii=False)}'")
     return " ".join(words)
+
+
+def _event_types(types: Iterable[EventType]) -> str:
+    rows = "".join(
+        f'<tr id="event-type-{html.escape(row.name)}"><td><code>{html.escape(row.name)}</code></td>'
+        f"<td>{_text(row.about)}</td><td>{_text(row.speaker)}</td><td>{_text(row.properties)}</td></tr>"
+        for row in event_type_rows(types)
+    )
+    head = "<th>type</th><th>what happened</th><th>said by</th><th>properties</th>"
+    return f'<h2 id="event-types">event types</h2><table><tr>{head}</tr>{rows}</table>'
 
 
 def _errors() -> str:

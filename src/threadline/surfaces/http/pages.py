@@ -53,7 +53,9 @@ class Pages:
 
     @cached_property
     def _docs(self) -> bytes:
-        return _page("Threadline API", api_page(self._described)).encode()
+        return _page(
+            "Threadline API", api_page(self._described, self._catalogue.event_types.declared.values())
+        ).encode()
 
     def routes(self) -> Iterator[Route]:
         """The two pages; neither of them needs a credential, and neither holds data."""
