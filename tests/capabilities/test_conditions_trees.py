@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import NAMES, traits, trees, values
-from threadline.capabilities.foundation.conditions import Conditions, Subject, Trace, plain, read_json
+from threadline.capabilities.foundation.conditions import Conditions, Subject, Traced, plain, read_json
 from threadline.capabilities.foundation.conditions.forms import CONDITION, DEFS, WHEN_FORM
 from threadline.capabilities.foundation.definitions import Document, Noted, Plain
 from threadline.kernel.errors import InvalidDefinition
@@ -25,7 +25,7 @@ def subject(traits: dict[str, Any]) -> Subject:
     return Subject({"profile": {"traits": traits, "tags": [], "groups": {}}}.get)
 
 
-def traced(conditions: Conditions, traits: dict[str, Any]) -> Trace:
+def traced(conditions: Conditions, traits: dict[str, Any]) -> Traced:
     return conditions.trace(subject(traits))
 
 
@@ -41,8 +41,9 @@ def test_a_tree_is_what_the_slow_evaluator_says(tree: dict[str, Any], traits: di
 def test_a_trace_tells_what_was_asked_and_no_more_is_needed(tree: dict[str, Any], traits: dict[str, Any]) -> None:
     conditions = Conditions(read_json(tree))
     trace = traced(conditions, traits)
-    assert [step.step for step in trace.steps] == list(range(1, len(trace.steps) + 1))
-    for step in trace.steps:
+    steps = trace.steps
+    assert [step.step for step in steps] == list(range(1, len(steps) + 1))
+    for step in steps:
         value = traits.get(str(step.field).removeprefix("traits."))
         if step.note == "skipped":
             assert step.matched is None
@@ -52,10 +53,8 @@ def test_a_trace_tells_what_was_asked_and_no_more_is_needed(tree: dict[str, Any]
             assert step.actual == value
             assert (step.note == "missing") == (value is None)
     # What was skipped has no say: with all of it turned round the tree answers the same.
-    asked = {id(step) for step in trace.steps if step.note != "skipped"}
-    assert (
-        folded(tree, iter(trace.steps), asked, False) == folded(tree, iter(trace.steps), asked, True) == trace.matched
-    )
+    asked = {id(step) for step in steps if step.note != "skipped"}
+    assert folded(tree, iter(steps), asked, False) == folded(tree, iter(steps), asked, True) == trace.matched
 
 
 def read_yaml(document: Document, root: yaml.Node) -> Any:
@@ -185,26 +184,51 @@ VIEWS: dict[str, Any] = {
     "odd": ["a", "list"],
 }
 FIELDS = [
-    ("event.type", "purchase_completed"), ("event.key", "k"), ("event.source", "web"),
+    ("event.type", "purchase_completed"),
+    ("event.key", "k"),
+    ("event.source", "web"),
     ("event.source_type", "external"),
-    ("event.id", "0" * 32), ("event.occurred_at", "2026-03-01T12:00:00.000000Z"), ("event.historical", False),
-    ("event.received_at", "2026-03-01T12:00:01.000000Z"), ("event.recorded_at", "2026-03-01T12:00:02.000000Z"),
-    ("event.object_ref", "order-7"), ("event.schema_version", None), ("event.identifiers", ["user_id:42"]),
-    ("event.properties.total", "29.33"), ("event.properties.order.id", 7), ("event.properties.note", None),
-    ("event.properties.order.id.x", None), ("event.context.ip", "::1"), ("event.context.page.url", "/x"),
-    ("traits.plan", "pro"), ("traits.weight", {"value": 3, "unit": "kg"}), ("traits.weight.unit", "kg"),
-    ("traits.plan.x", None), ("tags", ["vip"]), ("groups", {"acme": {}}), ("groups.acme", {}),
-    ("features.spend", 80.5), ("features.spend.value", 80.5), ("features.spend.status", "PRESENT"),
-    ("features.spend.computed_at", "2026-03-01T12:00:00.000000Z"), ("features.other", None),
+    ("event.id", "0" * 32),
+    ("event.occurred_at", "2026-03-01T12:00:00.000000Z"),
+    ("event.historical", False),
+    ("event.received_at", "2026-03-01T12:00:01.000000Z"),
+    ("event.recorded_at", "2026-03-01T12:00:02.000000Z"),
+    ("event.object_ref", "order-7"),
+    ("event.schema_version", None),
+    ("event.identifiers", ["user_id:42"]),
+    ("event.properties.total", "29.33"),
+    ("event.properties.order.id", 7),
+    ("event.properties.note", None),
+    ("event.properties.order.id.x", None),
+    ("event.context.ip", "::1"),
+    ("event.context.page.url", "/x"),
+    ("traits.plan", "pro"),
+    ("traits.weight", {"value": 3, "unit": "kg"}),
+    ("traits.weight.unit", "kg"),
+    ("traits.plan.x", None),
+    ("tags", ["vip"]),
+    ("groups", {"acme": {}}),
+    ("groups.acme", {}),
+    ("features.spend", 80.5),
+    ("features.spend.value", 80.5),
+    ("features.spend.status", "PRESENT"),
+    ("features.spend.computed_at", "2026-03-01T12:00:00.000000Z"),
+    ("features.other", None),
     # Only what Threadline tells is its own kind of time; a number that somebody told is a number.
-    ("traits.renews_at", 1_772_366_400), ("features.score_at", 7), ("memory.purchase.due_at.paid_at", 1_772_366_400),
+    ("traits.renews_at", 1_772_366_400),
+    ("features.score_at", 7),
+    ("memory.purchase.due_at.paid_at", 1_772_366_400),
     ("features.score_at.computed_at", "1970-01-01T00:00:00.000000Z"),
     ("memory.purchase.last", {"name": "shoe", "value": 5, "box": {"value": 2}}),
     ("memory.purchase.last.box", {"value": 2}),
     ("memory.purchase.last.name", "shoe"),
-    ("memory.purchase.last.value.value", 5), ("memory.purchase.last.confidence", 0.9),
-    (["memory", "purchase", "a.b"], 1), ("points.balance", 15), ("odd.x", None), ("nobody.knows", None),
-]  # fmt: skip
+    ("memory.purchase.last.value.value", 5),
+    ("memory.purchase.last.confidence", 0.9),
+    (["memory", "purchase", "a.b"], 1),
+    ("points.balance", 15),
+    ("odd.x", None),
+    ("nobody.knows", None),
+]
 
 
 @pytest.mark.parametrize(("field", "held"), FIELDS, ids=str)

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from tests.laws.staging import CATALOGUE, Crash, CrashingStore, assert_log_is_whole, assert_refold_changes_nothing
 from threadline.capabilities.decide.rules import ActiveRules, decide
 from threadline.capabilities.decide.rules.definition import rule_of_json, set_of_json
-from threadline.capabilities.decide.rules.hashing import decision_hash, is_shortened, plain_step
+from threadline.capabilities.decide.rules.hashing import decision_hash
 from threadline.capabilities.decide.rules.operations.verification import breaches
 from threadline.capabilities.decide.rules.policy import rules_policy
 from threadline.capabilities.decide.rules.projection import TABLE
 from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
+from threadline.capabilities.foundation.conditions.tracing import is_shortened, plain_step
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.dump import dump

@@ -20,9 +20,9 @@ from threadline.capabilities.decide.rules import model_reading
 from threadline.capabilities.decide.rules.declared import read_rules
 from threadline.capabilities.decide.rules.definition import rule_of_json
 from threadline.capabilities.decide.rules.file_import import rules_of_files
-from threadline.capabilities.decide.rules.hashing import plain_step
 from threadline.capabilities.decide.rules.models import ModelBody
 from threadline.capabilities.foundation.conditions import Subject
+from threadline.capabilities.foundation.conditions.tracing import plain_step
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition, InvalidValue

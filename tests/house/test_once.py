@@ -88,6 +88,14 @@ def test_who_is_in_which_arm_is_drawn_at_one_place() -> None:
     }
 
 
+def test_the_conditions_of_a_tree_are_traced_at_one_place() -> None:
+    """Of two tracers the fast one served flat trees only, and a change to one had to be made to both, to the byte."""
+    assert users_of({"matches_missing"}) == {
+        "src/threadline/capabilities/foundation/conditions/compiling.py",
+        "src/threadline/capabilities/foundation/conditions/tracing.py",
+    }
+
+
 HTTP_CLIENTS = {"http.client", "httpx", "requests", "socket", "urllib.request", "urllib3"}
 CALLERS = {
     "src/threadline/app.py": "the name of this machine, for leases",

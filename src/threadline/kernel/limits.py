@@ -99,6 +99,8 @@ CONDITION_VALUES_MAX = 1_000
 """Values that one condition may list."""
 CONDITION_TEXT_LENGTH_MAX = 1_000
 """A text to compare with, a path, a regular expression: characters."""
+TRACE_LAYOUTS_MAX = 64
+"""Ways in which the conditions of one tree may have ended whose traces are laid out ready to be filled in."""
 PROPOSALS_MAX = 200
 """Definitions that are proposed in a workspace."""
 SEGMENTS_MAX = 200

@@ -27,8 +27,8 @@ class Acted(NamedTuple):
     status: str
     output: dict[str, Any]
     wished: list[dict[str, Any]]
-    before: bytes
-    after: bytes
+    before: str
+    after: str
     """What stands before and after the trace in what is hashed."""
 
 
@@ -37,8 +37,8 @@ def acted(status: str, output: dict[str, Any], wished: list[dict[str, Any]]) -> 
     stored, wishes = standard_json(output), standard_json(wished)
     if len(stored) + len(wishes) > EVENT_BYTES_MAX:
         raise InvalidValue(_TOO_MUCH)
-    before = b',"output":%b,"status":"%b","trace":' % (stored, status.encode())
-    return Acted(status, output, wished, before, b',"wished":%b}' % wishes)
+    before = f',"output":{stored.decode()},"status":"{status}","trace":'
+    return Acted(status, output, wished, before, f',"wished":{wishes.decode()}}}')
 
 
 def act(actions: Sequence[Action], reckoned: dict[str, Any], look: Look) -> Acted:

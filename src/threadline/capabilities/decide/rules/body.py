@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from threadline.capabilities.decide.rules.hashing import field_name, inputs_of, plain_step
-from threadline.capabilities.decide.rules.tracing import Traced, Tracer, is_flat
-from threadline.capabilities.foundation.conditions import Conditions, Node, Path, Step, Subject
+from threadline.capabilities.foundation.conditions import Conditions, Node, Path, Step, Subject, Traced
+from threadline.capabilities.foundation.conditions.tracing import plain_step
 
 Inputs = dict[str, Any]
 """What was read: the name of each field, see `field_name`, and its value; None for what was missing."""
@@ -96,23 +95,13 @@ class ConditionsBody:
         self._conditions = Conditions(tree)
         self.tree: Node | None = tree
         self.reads = self._conditions.reads
-        flat = is_flat(tree)
-        self.test: Callable[[Subject], bool] | None = None if flat else self._conditions.test
-        self.evaluate: Callable[[Subject], Outcome | Traced] = (
-            Tracer(self._conditions.leaves).ask if flat else self._trace
-        )
+        self.test: Callable[[Subject], bool] | None = None
+        self.evaluate: Callable[[Subject], Traced] = self._conditions.tracer.ask
+        """See `Body`."""
+        self.again: Callable[[Mapping[str, Any]], Traced] = self._conditions.tracer.again
         """See `Body`."""
 
     @property
     def plain(self) -> Any:
         """See `Body`."""
         return self._conditions.plain
-
-    def _trace(self, subject: Subject) -> Outcome:
-        trace = self._conditions.trace(subject)
-        return Outcome(trace.matched, {}, trace.steps, inputs_of(trace.steps))
-
-    def again(self, inputs: Mapping[str, Any]) -> Outcome:
-        """See `Body`."""
-        trace = self._conditions.retrace(lambda test: inputs.get(field_name(test.field)))
-        return Outcome(trace.matched, {}, trace.steps, inputs_of(trace.steps))

@@ -11,11 +11,11 @@ from threadline.capabilities.decide.rules.active_rules import ActiveRules, Order
 from threadline.capabilities.decide.rules.body import Answer, Inputs, Outcome
 from threadline.capabilities.decide.rules.definition import Rule, RuleSet
 from threadline.capabilities.decide.rules.events import DECISION_MADE
-from threadline.capabilities.decide.rules.hashing import ENGINE, decision_hash, field_name, shortened
+from threadline.capabilities.decide.rules.hashing import ENGINE, decision_hash
 from threadline.capabilities.decide.rules.templates import OUTPUT, Look
-from threadline.capabilities.decide.rules.tracing import Traced
-from threadline.capabilities.foundation.conditions import Path, Subject
+from threadline.capabilities.foundation.conditions import Path, Subject, Traced
 from threadline.capabilities.foundation.conditions.fields import reader, reason_of
+from threadline.capabilities.foundation.conditions.tracing import field_name, shortened
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded, event_id
 from threadline.kernel.person_view import PersonView
@@ -76,7 +76,8 @@ class Decided:
             if type(answer) is Traced and not self._filled:
                 # The same bytes, put together from what is known of the rule and of the event already.
                 hasher = self.rule.hasher.copy()
-                self._hash = answer.tracer.hashed(hasher, answer.memo, answer.end, acted.before, acted.after)
+                hasher.update(answer.written(acted.before, acted.after).encode())
+                self._hash = hasher.hexdigest()
             else:
                 self._hash = decision_hash(
                     self.rule.standard, self.inputs, self.status, self.output, self.trace, self.wished

@@ -5,9 +5,10 @@ type, decimals exact, times as instants; a field that is missing matches nothing
 and asked in microseconds, and tells step by step why it did or did not match when somebody wants to know.
 """
 
-from threadline.capabilities.foundation.conditions.compiling import Conditions, Step, Trace
+from threadline.capabilities.foundation.conditions.evaluating import Conditions
 from threadline.capabilities.foundation.conditions.fields import Subject
 from threadline.capabilities.foundation.conditions.reading import read_json
+from threadline.capabilities.foundation.conditions.tracing import Step, Traced
 from threadline.capabilities.foundation.conditions.tree import All, AnyOf, Node, Not, Path, Test, plain
 from threadline.capabilities.foundation.conditions.where import EVERY_EVENT, Where
 from threadline.kernel.capability import Capability
@@ -26,7 +27,7 @@ __all__ = [
     "Step",
     "Subject",
     "Test",
-    "Trace",
+    "Traced",
     "Where",
     "plain",
     "read_json",

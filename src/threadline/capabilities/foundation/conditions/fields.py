@@ -40,8 +40,8 @@ class Subject:
         self.recorded = recorded
         self.at = at
         """The instant of the views, which `RELATIVE` fields count from; None: there are no such fields."""
-        self.memo: dict[Any, Any] = {}
-        """A cache for the caller, computed once for each subject."""
+        self.memo: dict[str, Any] = {}
+        """What tracers have read, by the name of the field: each is read once for all trees."""
         self._make = view
         self._made: dict[str, Any] = {}
 

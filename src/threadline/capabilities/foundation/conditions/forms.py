@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from threadline.capabilities.foundation.conditions.compiling import Conditions
+from threadline.capabilities.foundation.conditions.evaluating import Conditions
 from threadline.capabilities.foundation.conditions.operators import ALIASES, OPERATORS
 from threadline.capabilities.foundation.conditions.reading import read_tree
 from threadline.capabilities.foundation.conditions.tree import Node
