@@ -12,7 +12,7 @@ from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.jobs.jobs import DUE, JOB_DUE, StoredJob, named_by, stored_job
-from threadline.engine.recording.recorder import FENCED
+from threadline.engine.recording.retry import FENCED
 from threadline.engine.recording.validation import RecordRequest
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event

@@ -15,7 +15,8 @@ from threadline.engine.folding.refold import refold_person
 from threadline.engine.recording.change import FULL_EVENT_BYTES, Change
 from threadline.engine.recording.changes import Changes
 from threadline.engine.recording.plans import EventPlan, Plans
-from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent
+from threadline.engine.recording.retry import Isolation
+from threadline.engine.recording.validation import RecordRequest, ValidatedEvent
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.tracing import CallTrace
 from threadline.kernel.event import Event, Receipt, Recorded, event_id

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
 from threadline.engine.recording.change import Change
-from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, UnrecordableEvents
 from threadline.engine.recording.plans import Plans
+from threadline.engine.recording.retry import PROJECTION_FAILED, TOO_MANY_CHANGES, UnrecordableEvents
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.identity import MERGED
@@ -80,9 +80,7 @@ class Changes:
         except EventDamaged as error:
             raise UnrecordableEvents(change.requests, error.code, str(error)) from error
         except Exception as error:
-            raise UnrecordableEvents(
-                change.requests, "projection_failed", f"{type(error).__name__}: {error}"
-            ) from error
+            raise UnrecordableEvents(change.requests, PROJECTION_FAILED, f"{type(error).__name__}: {error}") from error
         writes = batch.writes
         if max([len(write.value) for write in writes if write.__class__ is Put], default=0) > VALUE_BYTES_MAX:
             message = f"what is known of the person would exceed {VALUE_BYTES_MAX} bytes"

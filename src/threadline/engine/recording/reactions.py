@@ -11,7 +11,7 @@ from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.recording import emission
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.cascade import cascade
-from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
+from threadline.engine.recording.retry import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.errors import StoreDamaged, Unavailable

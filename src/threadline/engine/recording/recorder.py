@@ -23,24 +23,22 @@ from threadline.engine.recording import emission, rejected_log
 from threadline.engine.recording.assignment import assign
 from threadline.engine.recording.attempt import Attempt, Unfilled
 from threadline.engine.recording.change import Change
-from threadline.engine.recording.conflicts import (
-    BEING_ERASED,
-    TOO_MANY_CHANGES,
-    ConcurrencyConflict,
-    UnrecordableEvents,
-)
 from threadline.engine.recording.contention import ContentionTracker
 from threadline.engine.recording.duplicates import fresh_among, sort_out
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.plans import Plans
-from threadline.engine.recording.retry import Retries, isolate
-from threadline.engine.recording.validation import (
-    Checked,
+from threadline.engine.recording.retry import (
+    BEING_ERASED,
+    FENCED,
+    PROJECTION_FAILED,
+    TOO_MANY_CHANGES,
+    ConcurrencyConflict,
     Isolation,
-    RecordRequest,
-    ValidatedEvent,
-    Validator,
+    Retries,
+    UnrecordableEvents,
+    isolate,
 )
+from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent, Validator
 from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
@@ -53,9 +51,6 @@ from threadline.kernel.time import CLOCK_SKEW_MAX, Clock, believed_until
 
 T = TypeVar("T")
 
-PROJECTION_FAILED = "projection_failed"
-FENCED = "fenced"
-"""Code of a request whose own conditions (a lease, a pending timer) no longer hold; it is not logged as rejected."""
 CALL_EVENTS_MAX = 1_000
 
 log = logging.getLogger("threadline.policies")

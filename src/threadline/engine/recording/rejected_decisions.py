@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from threadline.engine.recording import rejected_log
-from threadline.engine.recording.recorder import FENCED, Recorder
+from threadline.engine.recording.recorder import Recorder
+from threadline.engine.recording.retry import FENCED
 from threadline.engine.recording.validation import RecordRequest
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Event, Receipt, event_id

@@ -1,17 +1,48 @@
-"""Retries of void attempts: after a lost race, or without the events that made the attempt void."""
+"""Void attempts: what makes an attempt at a call void, and how the call is tried again, with or without some events."""
 
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, UnrecordableEvents
-from threadline.engine.recording.validation import Isolation
 from threadline.kernel.errors import EventRejected, Unavailable
 
+TOO_MANY_CHANGES = "too_many_changes"
+"""Code of an event whose consequences no batch can hold."""
+PROJECTION_FAILED = "projection_failed"
+"""Code of an event about which a projection has raised."""
+BEING_ERASED = "being_erased"
+"""Code of an event that names a person who is being erased; it is not logged as rejected."""
+FENCED = "fenced"
+"""Code of a request whose own conditions (a lease, a pending timer) no longer hold; it is not logged as rejected."""
 ATTEMPTS_MAX = 64
 """Attempts in a row that settle nothing, lost to other processes, before the call fails."""
 PAUSE_SECONDS_MAX = 0.1
+
+
+class ConcurrencyConflict(Exception):
+    """Another process has changed what this attempt was built on."""
+
+
+class UnrecordableEvents(Exception):
+    """Some events cannot be recorded."""
+
+    def __init__(self, positions: Sequence[int], code: str, message: str) -> None:
+        super().__init__(message)
+        self.positions = positions
+        """Of their requests in the call; empty where only the caller knows them."""
+        self.code = code
+
+
+class Isolation(NamedTuple):
+    """Positions of requests that made an attempt void, by how they are tried from then on."""
+
+    alone: set[int]
+    """They share no batch with those after them."""
+    unjoined: set[int]
+    """They merge nobody: no batch could hold the merge."""
 
 
 class Retries:

@@ -59,15 +59,6 @@ class RecordRequest(NamedTuple):
     """Whether the identifiers are in their stored form: the definitions in force are not applied to them."""
 
 
-class Isolation(NamedTuple):
-    """Positions of requests that made an attempt void, by how they are tried from then on."""
-
-    alone: set[int]
-    """They share no batch with those after them."""
-    unjoined: set[int]
-    """They merge nobody: no batch could hold the merge."""
-
-
 class ValidatedEvent(msgspec.Struct, gc=False):
     """A request whose event has passed every check that needs no store."""
 

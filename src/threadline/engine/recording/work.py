@@ -8,11 +8,11 @@ from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.cascade import cascade
-from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve, review_alias
 from threadline.engine.recording.looking import look_first
 from threadline.engine.recording.reactions import Reactions
+from threadline.engine.recording.retry import PROJECTION_FAILED, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.traced import TracedReactions
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict, EventDamaged, ThreadlineError
@@ -40,7 +40,7 @@ def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
-            raise UnrecordableEvents([event.position], "projection_failed", message) from error
+            raise UnrecordableEvents([event.position], PROJECTION_FAILED, message) from error
     attempt.changes.seal_open()
 
 
