@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.engine.recording.identifiers import threads_of
-from threadline.engine.recording.validation import ValidatedEvent
+from threadline.engine.recording.validation import ValidatedEvent, threads_of
 from threadline.engine.recording.working_set import WorkingSet
 
 

@@ -15,9 +15,9 @@ from threadline.engine.reading.event_log import find_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording import identity
 from threadline.engine.recording.attempt import Attempt
-from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.engine.recording.identity import QUARANTINE, Grounds, objections
 from threadline.engine.recording.recorder import Recorder
+from threadline.engine.recording.validation import IdentifierResolver, ResolvedIdentifier
 from threadline.kernel import ports
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound

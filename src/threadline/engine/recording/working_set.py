@@ -8,10 +8,9 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, thread_key
 from threadline.engine.folding.person_packing import TAIL_UNCACHED_MAX, Erasing, read_people
 from threadline.engine.folding.refold import catch_up
-from threadline.engine.recording.identifiers import threads_of
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.retry import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
-from threadline.engine.recording.validation import ValidatedEvent
+from threadline.engine.recording.validation import ValidatedEvent, threads_of
 from threadline.kernel.store import Store
 
 
