@@ -27,7 +27,7 @@ from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
-from threadline.engine.recording.rejected_decisions import RejectedLog
+from threadline.engine.recording.rejected_log import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.rehearsal import Rehearsal
 from threadline.engine.simulation.simulations import Simulations
@@ -115,7 +115,7 @@ class Engine:
         self.confined = surroundings.confined
         self.exports = surroundings.exports
         self.log = EventLog(store, self.credentials, self.damage, surroundings.forms)
-        self.rejected = RejectedLog(self.recorder, surroundings.readers)
+        self.rejected = RejectedLog(store, self.recorder.record_requests, surroundings.readers)
         self.identity = IdentityAdministration(self.recorder, self.reader, self.rehearsal)
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)

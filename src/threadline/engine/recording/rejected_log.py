@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from threadline.kernel.errors import Conflict, EventRejected
-from threadline.kernel.event import Event
+from threadline.engine.recording.retry import FENCED
+from threadline.engine.recording.validation import RecordRequest
+from threadline.kernel.errors import Conflict, EventRejected, NotFound
+from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import (
     KEY_LENGTH_MAX,
+    Reader,
     RejectedEntry,
     Status,
     StoredEntry,
@@ -106,7 +109,65 @@ def entry_keys(entry: RejectedEntry) -> tuple[Key, Key]:
     return _key(entry), _time_row(entry)
 
 
-def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:
+class RejectedLog:
+    """The rejected log of one store as its readers see it: entries, corrections, and other decisions about them."""
+
+    def __init__(
+        self, store: Store, record: Callable[[Sequence[RecordRequest]], list[Receipt]], readers: Mapping[str, Reader]
+    ) -> None:
+        self._store = store
+        self._record = record
+        self.readers = readers
+        """Form of a rejected payload -> how to read it again."""
+
+    def add(self, entries: Iterable[RejectedEntry]) -> None:
+        """Keep what could not even be read as an event."""
+        keep(self._store, entries)
+
+    def entry(self, workspace: str, id: str) -> StoredEntry:
+        """One entry as it is now. Raises `NotFound`."""
+        item = self._store.get([Key(REJECTED, workspace, id)])[0] if id else None
+        if item is None:
+            raise NotFound(f"the rejected log has no entry {id[:64]!r}")
+        return StoredEntry(msgspec.json.decode(item.value, type=RejectedEntry), item.version)
+
+    def page(self, workspace: str, before: str = "", limit: int = 100) -> list[tuple[str, RejectedEntry]]:
+        """Entries newest first with the cursor after each, from a cursor on ("": the newest)."""
+        rows = self._store.query(REJECTED_BY_TIME, workspace, stop=before or None, limit=limit, reverse=True)
+        items = self._store.get([Key(REJECTED, workspace, row.value.decode()) for row in rows])
+        return [
+            (row.key.sort, msgspec.json.decode(item.value, type=RejectedEntry))
+            for row, item in zip(rows, items, strict=True)
+            if item is not None
+        ]
+
+    def dismiss(self, stored: StoredEntry, reason: str) -> RejectedEntry:
+        """Settle an entry without recording anything. Raises `Conflict` if somebody has decided about it."""
+        return _settle(self._store, stored, "dismissed", reason)
+
+    def resubmit(
+        self, stored: StoredEntry, event: Event, *, expected: int | None = None
+    ) -> tuple[Receipt, RejectedEntry]:
+        """Record a correction: its receipt, and the entry, settled if the event is in the log, else as it was.
+
+        Both are one commit under the version at which the entry was read, so that of several who decide about it at
+        once only one is heard, and the others record nothing. Raises `Conflict` for those, and for an entry that is
+        settled.
+        """
+        id = event_id(event.workspace, event.source, event.key)
+        decided, put = _settled(stored, "resubmitted", id)
+        receipt = self._record([RecordRequest(event, expected=expected, writes=(put,))])[0]
+        if receipt.code == FENCED:
+            raise _already_decided(stored.entry)
+        if receipt.status == "accepted":
+            return receipt, decided
+        if receipt.status == "duplicate":
+            # The log has the event already, and nothing was committed: only the entry is left to be settled.
+            return receipt, _settle(self._store, stored, "resubmitted", receipt.id)
+        return receipt, stored.entry
+
+
+def _settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:
     """The entry with what was decided about it, and the write that says so if nobody else has decided meanwhile.
 
     Raises `Conflict` if something was decided already.
@@ -118,14 +179,14 @@ def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[Rejec
     return decided, Put(_key(entry), msgspec.json.encode(decided), stored.version)
 
 
-def settle(store: Store, stored: StoredEntry, status: Status, resolution: str) -> RejectedEntry:
+def _settle(store: Store, stored: StoredEntry, status: Status, resolution: str) -> RejectedEntry:
     """Write what was decided about an entry. Raises `Conflict` if somebody has decided before."""
-    decided, put = settled(stored, status, resolution)
+    decided, put = _settled(stored, status, resolution)
     if store.commit([Batch(writes=[put])])[0] is not None:
-        raise already_decided(decided)
+        raise _already_decided(decided)
     return decided
 
 
-def already_decided(entry: RejectedEntry) -> Conflict:
+def _already_decided(entry: RejectedEntry) -> Conflict:
     """The refusal of a decision that came too late."""
     return Conflict(f"somebody else decided about entry {entry.id} at this moment; read it again")
