@@ -16,7 +16,7 @@ from threadline.capabilities.foundation.conditions.tree import Node
 from threadline.engine import gc_deferred, reader_priority
 from threadline.engine.folding import catalogue, late_arrival, person_packing
 from threadline.engine.reading import lookup
-from threadline.engine.recording import people_cache
+from threadline.engine.recording.working_set import PeopleCache
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.projection import Fold, Projection
 from threadline.stores.sqlite import tail
@@ -93,12 +93,12 @@ def reader_priority_of_reads() -> None:
 
 def recorder_people() -> None:
     """Every person of a call read from the store."""
-    _empty(people_cache.PeopleCache, "people", "owners")
+    _empty(PeopleCache, "people", "owners")
 
 
 def recent_events() -> None:
     """The events of a person's tail read from the log, also those that this process has recorded."""
-    _empty(people_cache.PeopleCache, "events")
+    _empty(PeopleCache, "events")
 
 
 def readers_people() -> None:

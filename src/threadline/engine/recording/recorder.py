@@ -20,12 +20,9 @@ from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import emission, rejected_log
-from threadline.engine.recording.assignment import assign
 from threadline.engine.recording.attempt import Attempt, Unfilled
 from threadline.engine.recording.change import Change
-from threadline.engine.recording.contention import ContentionTracker
 from threadline.engine.recording.duplicates import fresh_among, sort_out
-from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.plans import Plans
 from threadline.engine.recording.retry import (
     BEING_ERASED,
@@ -40,7 +37,7 @@ from threadline.engine.recording.retry import (
 )
 from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent, Validator
 from threadline.engine.recording.work import fold_only, work
-from threadline.engine.recording.working_set import WorkingSet
+from threadline.engine.recording.working_set import ContentionTracker, PeopleCache, WorkingSet, assign
 from threadline.engine.shared import SharedValues
 from threadline.engine.tracing import CallTrace, Tracing
 from threadline.kernel.errors import BeingErased, EventRejected, InvalidValue, LimitExceeded, Unavailable

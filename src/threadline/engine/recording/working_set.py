@@ -1,17 +1,65 @@
-"""The working set: the people of an attempt and the owners of threads, read once and as the attempt changes them."""
+"""The people of a call: cached between calls, read into a working set, grouped, and locked where processes contend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, thread_key
 from threadline.engine.folding.person_packing import TAIL_UNCACHED_MAX, Erasing, read_people
 from threadline.engine.folding.refold import catch_up
-from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.retry import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.validation import ValidatedEvent, threads_of
+from threadline.engine.two_generation_cache import TwoGenerationCache
+from threadline.kernel.event import Recorded
 from threadline.kernel.store import Store
+
+STATE_BYTES_MAX = 8 * 1_024 * 1_024
+"""Packed states in one generation; alive they take about six times as much. Twice as many make a server of a million
+events 90 MB larger, and its writer no faster that could be measured."""
+PERSON_BYTES = 1_000
+"""Weight of a person besides the states."""
+OWNERS_CACHED = 60_000
+EVENTS_CACHED = 8_000
+"""Events of tails, which readers of this process then need not read and decode. Alive one takes about a kilobyte."""
+CONTENDED_REMEMBERED = 1_000
+
+
+class PeopleCache:
+    """The recorder's cache between calls. A commit on outdated entries is refused.
+
+    The people in it are mutable: after a change that is not committed they must be dropped. Only the recorder uses it,
+    apart from `events`.
+    """
+
+    __slots__ = ("events", "owners", "people")
+
+    def __init__(self) -> None:
+        self.people: TwoGenerationCache[str, Person] = TwoGenerationCache(STATE_BYTES_MAX, _bytes)
+        """People by id, as the store has them now."""
+        self.owners: TwoGenerationCache[str, str] = TwoGenerationCache(OWNERS_CACHED)
+        """Thread -> the id of the person who has it."""
+        self.events: TwoGenerationCache[str, Recorded] = TwoGenerationCache(EVENTS_CACHED)
+        """Id -> event, of the events in people's tails that were committed last."""
+
+    def put(self, person: Person) -> None:
+        """Keep a person whose changes were committed."""
+        if person.tail:
+            for recorded in person.pending:
+                self.events.put(recorded.id, recorded)
+        person.pending = []
+        self.people.put(person.id, person)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.people.clear()
+        self.owners.clear()
+        self.events.clear()
+
+
+def _bytes(person: Person) -> int:
+    return person.size + PERSON_BYTES
 
 
 class WorkingSet:
@@ -205,3 +253,80 @@ class WorkingSet:
         self._cache.people.forget(id)
         self._people.pop(id, None)
         self.touched.pop(id, None)
+
+
+def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[ValidatedEvent]]:
+    """The events in groups, in the order of the first event of each.
+
+    Events that name the same person, or the same new identifier, are one group; an event with identifiers of several
+    people joins their groups. The person of each event is decided when its group is worked on.
+    """
+    groups: dict[str, list[ValidatedEvent]] = {}
+    merged: dict[str, str] = {}
+    owners = people.owners
+    for event in events:
+        names = event.names
+        owner = owners.get(names[0].thread)
+        key = owner.id if owner is not None else people.group_of(names[0].thread)
+        while key in merged:
+            key = merged[key]
+        for thread in threads_of(names)[1:]:
+            if owner is not None and owners.get(thread) is owner:
+                continue
+            other = people.group_of(thread)
+            while other in merged:
+                other = merged[other]
+            if other != key:
+                merged[other] = key
+                earlier = groups.pop(other, None)
+                if earlier is not None:
+                    groups[key] = sorted([*groups.get(key, ()), *earlier], key=_position)
+        groups.setdefault(key, []).append(event)
+    return list(groups.values())
+
+
+def _position(event: ValidatedEvent) -> int:
+    return event.position
+
+
+class ContentionTracker:
+    """People on whom this process has lost an optimistic-concurrency race.
+
+    Not thread-safe: used under the recorder's lock, as its cache is.
+    """
+
+    def __init__(self, store: Store, cache: PeopleCache) -> None:
+        self._store = store
+        self._cache = cache
+        self._contended: TwoGenerationCache[str, int] = TwoGenerationCache(CONTENDED_REMEMBERED)
+        """Person id -> the version at which this process left them. They are read again under their lock."""
+
+    def contended(self, groups: Sequence[Sequence[ValidatedEvent]]) -> list[set[str]]:
+        """The contended people whom the events of each group name; empty if nobody is contended at all."""
+        return [self._contended_of(group) for group in groups] if self._contended else []
+
+    def _contended_of(self, events: Sequence[ValidatedEvent]) -> set[str]:
+        owners = {self._cache.owners.get(name.thread) for event in events for name in event.names}
+        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
+
+    @contextmanager
+    def locked(self, people: Iterable[str]) -> Iterator[None]:
+        """The advisory lock of these people, who are read again under it."""
+        ids = sorted(set(people))
+        keys = [person_key(id) for id in ids]
+        with self._store.advisory_lock(keys):
+            for id, item in zip(ids, self._store.get(keys), strict=True):
+                if item is None or item.version == self._contended.get(id):
+                    self._contended.forget(id)  # no other process has changed them
+                self._cache.people.forget(id)
+            yield
+
+    def note(self, changed: Iterable[Person], conflicting: Set[str]) -> None:
+        """Note the versions at which a commit left people, and those whom another process changed first."""
+        for id in conflicting:
+            self._contended.put(id, 0)
+        if self._contended:
+            for person in changed:
+                if person.id not in conflicting and self._contended.get(person.id) is not None:
+                    self._contended.put(person.id, person.version)
+                    self._cache.people.forget(person.id)
