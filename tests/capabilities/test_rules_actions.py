@@ -8,7 +8,7 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.deciding_stage import ALWAYS, RISK, acting, applied, decisions, events, rules, views
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.packing import unpack
-from threadline.engine.recording.plans import Plans
+from threadline.engine.recording.attempt import Plans
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY
 

@@ -13,8 +13,8 @@ from hypothesis import given
 
 from tests.laws import staging
 from threadline.engine.engine import Engine
+from threadline.engine.folding.person_packing import index_rows
 from threadline.engine.maintenance.rebuild import refold_everybody
-from threadline.engine.recording.change import index_rows
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Index, Projection, Row
 from threadline.kernel.store import Batch, Delete, Key, Put, Store, scan_pages

@@ -10,7 +10,7 @@ from threadline.engine.delivery import dispatcher
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.folding import person_packing
 from threadline.engine.recording import duplicates
-from threadline.engine.recording.change import Change
+from threadline.engine.recording.attempt import Change
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Check, Put

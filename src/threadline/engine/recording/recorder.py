@@ -20,10 +20,8 @@ from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import emission, rejected_log
-from threadline.engine.recording.attempt import Attempt, Unfilled
-from threadline.engine.recording.change import Change
+from threadline.engine.recording.attempt import Attempt, Change, Plans, Unfilled
 from threadline.engine.recording.duplicates import fresh_among, sort_out
-from threadline.engine.recording.plans import Plans
 from threadline.engine.recording.retry import (
     BEING_ERASED,
     FENCED,
