@@ -10,8 +10,8 @@ import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
 from tests.capabilities.segments_stage import work
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.policy import CASCADE_CUT
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import DAY, HOUR
 

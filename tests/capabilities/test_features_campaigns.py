@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from threadline.capabilities.profile.features import campaigns, campaigns_projection, ignored_policy
 from threadline.capabilities.profile.features.campaigns import CAMPAIGNS_MAX
-from threadline.engine.recording.emission import stays
+from threadline.engine.recording.reactions import stays
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Timer
 from threadline.kernel.time import DAY, HOUR, parse_time

@@ -16,12 +16,11 @@ from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.simulation import run
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound, TooManyRequests
 from threadline.kernel.event import Recorded
 from threadline.kernel.job_kind import JOB_FAILURES_MAX
-from threadline.kernel.policy import POLICY_FAILED, Emit, Policy, PolicyView, Wish
+from threadline.kernel.policy import CASCADE_CUT, POLICY_FAILED, Emit, Policy, PolicyView, Wish
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
 

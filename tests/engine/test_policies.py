@@ -11,12 +11,11 @@ from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
-from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Timer, Wish
+from threadline.kernel.policy import CASCADE_CUT, Emit, Policy, PolicyView, Read, Timer, Wish
 from threadline.kernel.time import DAY, HOUR
 from threadline.stores.memory import MemoryStore
 

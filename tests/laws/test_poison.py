@@ -13,7 +13,6 @@ from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.packing import body_bytes_max, encode_event
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import (
@@ -22,7 +21,7 @@ from threadline.kernel.limits import (
     LOGGED_EVENT_BYTES_MAX,
     LOGGED_KEY_LENGTH_MAX,
 )
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.policy import CASCADE_CUT, TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.projection import Index, Projection, Row
 from threadline.kernel.store import scan_pages
 from threadline.stores.memory import MemoryStore

@@ -10,7 +10,7 @@ import pytest
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine.delivery.dispatcher import Dispatcher
-from threadline.engine.recording.emission import FAILURE_LENGTH_MAX
+from threadline.engine.recording.reactions import FAILURE_LENGTH_MAX
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED

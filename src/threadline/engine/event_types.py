@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.identity import ALIAS, MERGED, SPLIT
-from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED
+from threadline.kernel.policy import CASCADE_CUT, POLICY_FAILED, TIMER_FIRED
 from threadline.kernel.sender import (
     EFFECT_DONE,
     EFFECT_PARKED,

@@ -59,6 +59,8 @@ POLICY_FAILED = "threadline.policy_failed"
 """Type of the event that says a policy raised about the event that is its cause; properties: policy, event_type,
 error."""
 
+CASCADE_CUT = "threadline.cascade_cut"
+"""Type of the event that says that a policy wished for more than one cause may have."""
 
 _BY_POLICY = "policy:"
 

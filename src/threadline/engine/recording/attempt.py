@@ -60,7 +60,7 @@ class Attempt:
         self.quarantined: set[Key] = set()
         """Joins that this attempt quarantines for review, each in the batch of its event."""
         self.unfilled: Sequence[Unfilled] = ()
-        """What not everybody was looked at for yet; see `looking.py`."""
+        """What not everybody was looked at for yet; see `look_first`."""
         self.counted: Container[str] = ()
         """The types of events that metrics count."""
         self.trace: CallTrace | None = None

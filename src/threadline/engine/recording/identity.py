@@ -14,8 +14,7 @@ from threadline.engine.folding.person_packing import alias_writes
 from threadline.engine.folding.refold import fold_events, refold_person
 from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt
-from threadline.engine.recording.looking import look_first
-from threadline.engine.recording.reactions import react
+from threadline.engine.recording.reactions import look_first, react
 from threadline.engine.recording.retry import ConcurrencyConflict
 from threadline.engine.recording.validation import ResolvedIdentifier, ValidatedEvent
 from threadline.kernel.errors import Conflict

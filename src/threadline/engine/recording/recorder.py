@@ -19,9 +19,10 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
-from threadline.engine.recording import emission, rejected_log
+from threadline.engine.recording import rejected_log
 from threadline.engine.recording.attempt import Attempt, Change, Plans, Unfilled
 from threadline.engine.recording.duplicates import fresh_among, sort_out
+from threadline.engine.recording.reactions import failure_message
 from threadline.engine.recording.retry import (
     BEING_ERASED,
     FENCED,
@@ -443,7 +444,7 @@ class Recorder:
             # The traceback of the first only: one for every event would flood the log.
             log.error(
                 "policy_failed: %s, event %s",
-                emission.failure_message(failure),
+                failure_message(failure),
                 cause,
                 exc_info=error if self.policy_failures[key] == 1 else None,
             )

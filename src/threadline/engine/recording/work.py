@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.recording.attempt import Attempt
-from threadline.engine.recording.cascade import cascade
-from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve, review_alias
-from threadline.engine.recording.looking import look_first
-from threadline.engine.recording.reactions import Reactions
+from threadline.engine.recording.reactions import AttemptReactions, TracedReactions, cascade, look_first, note_fired
 from threadline.engine.recording.retry import PROJECTION_FAILED, ConcurrencyConflict, UnrecordableEvents
-from threadline.engine.recording.traced import TracedReactions
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict, EventDamaged, ThreadlineError
 from threadline.kernel.event import Receipt, Recorded
@@ -62,8 +58,8 @@ def _record(attempt: Attempt, validated: ValidatedEvent) -> None:
     recorded = attempt.append(person, thread, validated, plan)
     if plan.awaits == -1 or plan.awaits & attempt.touched.get(validated.id, 0):
         trace = attempt.trace
-        stage = Reactions(attempt) if trace is None else TracedReactions(attempt, trace, validated.id)
-        cascade(stage, person, recorded)
+        reactions = AttemptReactions(attempt) if trace is None else TracedReactions(attempt, trace, validated.id)
+        cascade(reactions, person, recorded)
     if validated.position in attempt.isolation.alone:
         attempt.changes.seal(attempt.changes.of(person))
     attempt.receipts[validated.position] = Receipt(
@@ -89,4 +85,4 @@ def fold_only(attempt: Attempt, validated: ValidatedEvent) -> tuple[Recorded, Re
     event = validated.event
     person, thread = resolve(attempt, event.workspace, validated.names, validated.id, event.why)
     recorded = attempt.append(person, thread, validated, attempt.plans.of_event(event))
-    return recorded, Reactions(attempt).known(person, recorded)
+    return recorded, AttemptReactions(attempt).known(person, recorded)

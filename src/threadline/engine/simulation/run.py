@@ -14,11 +14,11 @@ from threadline.engine.folding.person import PERSON, Person, person_key
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.refold import read_ahead
 from threadline.engine.gc_deferred import gc_deferred
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.simulation.sandbox import Decided, SimulatedPerson, VariantsDiverged
 from threadline.engine.simulation.variant import ProjectionNotFolded, Variant
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
+from threadline.kernel.policy import CASCADE_CUT
 from threadline.kernel.simulation import (
     Decisions,
     Ending,

@@ -12,8 +12,16 @@ from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.folding.states import States
-from threadline.engine.recording import emission
-from threadline.engine.recording.cascade import cascade
+from threadline.engine.recording.reactions import (
+    cascade,
+    checked_wishes,
+    cut_wish,
+    event_of,
+    failure_wish,
+    goes_on,
+    history_of,
+    stays,
+)
 from threadline.engine.scheduled import fired_properties
 from threadline.engine.simulation.variant import Folded, Variant
 from threadline.kernel.errors import StoreDamaged, Unavailable
@@ -114,7 +122,7 @@ class SimulatedPerson:
         cascade(self, self._person, recorded)
 
     def _made(self, thread: str, source: str, cause: str, wish: Emit, why: Why, history: int | None) -> Recorded:
-        event = emission.event_of(self._person, thread, source, cause, wish, self._now, why, history)
+        event = event_of(self._person, thread, source, cause, wish, self._now, why, history)
         return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
 
     def _append(self, recorded: Recorded) -> None:
@@ -128,7 +136,7 @@ class SimulatedPerson:
     def _refolded(self, person: Person, index: int) -> State:
         return folded_before(self._variant, self._history, _FOREVER, (index,))[index]
 
-    # --- a stage for the cascade --------------------------------------------------------------
+    # --- reactions ---------------------------------------------------------------------------
 
     def reacting(self, recorded: Recorded) -> list[tuple[Policy, bool]]:
         """The policies that react again and want to see an event, and the evaluators among them.
@@ -153,7 +161,7 @@ class SimulatedPerson:
         if not isinstance(wish, Timer):
             return False
         pending = self._timers.get((policy, wish.key))
-        return pending is not None and emission.stays(wish, pending[:1])
+        return pending is not None and stays(wish, pending[:1])
 
     def free(self, person: Person) -> int:
         """No batch is committed here, so that none can be full."""
@@ -163,7 +171,7 @@ class SimulatedPerson:
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Wish]]:
         """As they are: nothing is stored here. Two evaluators may use one key; a policy may not use one twice."""
-        listed = wishes if policy is self._evaluators else emission.checked(policy, wishes)
+        listed = wishes if policy is self._evaluators else checked_wishes(policy, wishes)
         return [(wish, wish) for wish in listed]
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
@@ -173,20 +181,20 @@ class SimulatedPerson:
             raise error
         if cause.event.type == POLICY_FAILED:
             return None
-        return emission.failure(policy.name, cause, error, self._now)
+        return failure_wish(policy.name, cause, error, self._now)
 
     def apply_wish(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Recorded | None:
         """Apply a wish. What would be sent goes nowhere: there is no outbox here."""
         if isinstance(wish, Emit):
             if not self._variant.matters(wish.type):
                 return None
-            why, history = why_after(cause, wish.occurred_at), emission.history_of(cause)
+            why, history = why_after(cause, wish.occurred_at), history_of(cause)
             recorded = self._made(cause.thread, source_of(policy), cause.id, wish, why, history)
             self._append(recorded)
             return recorded
         if isinstance(wish, Timer):
-            goes_on = emission.goes_on(cause, wish.due_at) or ""
-            properties = fired_properties(policy, wish.key, wish.data, emission.history_of(cause), goes_on)
+            why = goes_on(cause, wish.due_at) or ""
+            properties = fired_properties(policy, wish.key, wish.data, history_of(cause), why)
             self._timers[policy, wish.key] = (wish.due_at, cause.thread, properties)
         elif isinstance(wish, CancelTimer):
             self._timers.pop((policy, wish.key), None)
@@ -197,7 +205,7 @@ class SimulatedPerson:
         if len(self._variant.evaluators) > 1:
             raise VariantsDiverged  # it may be cut for one of them only
         self.cuts += self.evaluating
-        self.apply_wish(person, cause, policy, emission.cut(policy, self._now))
+        self.apply_wish(person, cause, policy, cut_wish(policy, self._now))
 
 
 class _EvaluatorPolicy:
