@@ -1,9 +1,8 @@
 """The recorder: events in, receipts out, everything durable or nothing.
 
-One call goes through six steps: validation (`validation.py`), finding duplicates
-(`duplicates.py`), reading the working set (`working_set.py`), assignment to groups without a common person
-(`assignment.py`), work on one group after the other (`work.py`), and the commit. Lost races are tried again
-(`retry.py`).
+One call goes through six steps: validation (`validation.py`), finding duplicates (`duplicates.py`), reading its people
+and assigning its events to groups without a common person (`working_set.py`), work on one group after the other, and
+the commit (`attempt.py` has what it is made of). Lost races are tried again (`retry.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +15,23 @@ from typing import TypeVar
 
 from threadline.engine.counts import IDENTITY_MERGES, PROJECTION_ERRORS, Counts
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.person import Person
+from threadline.engine.folding.person_view import ReactingPersonView
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import rejected_log
 from threadline.engine.recording.attempt import Attempt, Change, Plans, Unfilled
 from threadline.engine.recording.duplicates import fresh_among, sort_out
-from threadline.engine.recording.reactions import failure_message
+from threadline.engine.recording.identity import resolve, review_alias
+from threadline.engine.recording.reactions import (
+    AttemptReactions,
+    TracedReactions,
+    cascade,
+    failure_message,
+    look_first,
+    note_fired,
+)
 from threadline.engine.recording.retry import (
     BEING_ERASED,
     FENCED,
@@ -35,13 +44,22 @@ from threadline.engine.recording.retry import (
     isolate,
 )
 from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent, Validator
-from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import ContentionTracker, PeopleCache, WorkingSet, assign
 from threadline.engine.shared import SharedValues
 from threadline.engine.tracing import CallTrace, Tracing
-from threadline.kernel.errors import BeingErased, EventRejected, InvalidValue, LimitExceeded, Unavailable
+from threadline.kernel.errors import (
+    BeingErased,
+    Conflict,
+    EventDamaged,
+    EventRejected,
+    InvalidValue,
+    LimitExceeded,
+    ThreadlineError,
+    Unavailable,
+)
 from threadline.kernel.event import Event, Receipt, Recorded
-from threadline.kernel.policy import PolicyView
+from threadline.kernel.identity import ALIAS
+from threadline.kernel.policy import TIMER_FIRED, PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
 from threadline.kernel.time import CLOCK_SKEW_MAX, Clock, believed_until
 
@@ -316,7 +334,7 @@ class Recorder:
             self.readers.give()
             first = len(attempt.changes.sealed)
             try:
-                work(attempt, group)
+                _record_group(attempt, group)
             except ConcurrencyConflict:
                 attempt.undo(first, group)
             except UnrecordableEvents as error:
@@ -375,7 +393,7 @@ class Recorder:
             if not fresh:
                 raise InvalidValue("an event with this key is recorded already; name it by its id")
             try:
-                return look(*fold_only(attempt, fresh[0]))
+                return look(*_fold_only(attempt, fresh[0]))
             except (UnrecordableEvents, ConcurrencyConflict) as error:
                 raise Unavailable(f"the event cannot be tried now: {error}") from None
 
@@ -465,3 +483,74 @@ class Recorder:
         """Drop the cache: the store was written past this recorder."""
         with self._lock:
             self._cache.clear()
+
+
+def _record_group(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
+    """Record the events of one group in an attempt. Raises `ConcurrencyConflict` or `UnrecordableEvents`: then nothing
+    of the group is to be committed."""
+    for event in events:
+        try:
+            _record_event(attempt, event)
+        except UnrecordableEvents as error:
+            raise error if error.positions else UnrecordableEvents([event.position], error.code, str(error)) from error
+        except Conflict as error:
+            # The ids of consequences come from the event: another process has recorded it since this attempt read.
+            raise ConcurrencyConflict(f"event {event.id} has joined two people already") from error
+        except EventDamaged as error:
+            # It needs an event that cannot be read. The rejected log keeps it until that is repaired; its neighbours
+            # are recorded.
+            raise UnrecordableEvents([event.position], error.code, str(error)) from error
+        except (ThreadlineError, ConcurrencyConflict):
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            raise UnrecordableEvents([event.position], PROJECTION_FAILED, message) from error
+    attempt.changes.seal_open()
+
+
+def _record_event(attempt: Attempt, validated: ValidatedEvent) -> None:
+    request = validated.request
+    attempt.changes.position = validated.position
+    person, thread = _person_of(attempt, validated)
+    if request.expected is not None and request.expected != person.position:
+        # Void, not only rejected: finding the person may have created, linked or joined people already.
+        message = f"expected position {request.expected}, the person is at {person.position}; read and decide again"
+        raise UnrecordableEvents([validated.position], "position_conflict", message)
+    if validated.event.type == ALIAS:
+        review_alias(attempt, person, validated)
+    if attempt.unfilled:
+        look_first(attempt, person, validated.event.type, validated.id)
+    if validated.event.type == TIMER_FIRED:
+        note_fired(person, thread, validated.event)
+    plan = attempt.plans.of_event(validated.event)
+    recorded = attempt.append(person, thread, validated, plan)
+    if plan.awaits == -1 or plan.awaits & attempt.touched.get(validated.id, 0):
+        trace = attempt.trace
+        reactions = AttemptReactions(attempt) if trace is None else TracedReactions(attempt, trace, validated.id)
+        cascade(reactions, person, recorded)
+    if validated.position in attempt.isolation.alone:
+        attempt.changes.seal(attempt.changes.of(person))
+    attempt.receipts[validated.position] = Receipt(
+        status="accepted", id=validated.id, person=person.id, thread=thread, sequence=recorded.sequence
+    )
+
+
+def _person_of(attempt: Attempt, validated: ValidatedEvent) -> tuple[Person, str]:
+    """The person and the thread of an event: nearly always one who has all of its identifiers."""
+    names, owners = validated.names, attempt.people.owners
+    person = owners.get(names[0].thread)
+    if person is not None:
+        for name in names:
+            if owners.get(name.thread) is not person:
+                break
+        else:
+            return person, names[0].thread
+    return resolve(attempt, validated.event.workspace, names, validated.id, validated.event.why)
+
+
+def _fold_only(attempt: Attempt, validated: ValidatedEvent) -> tuple[Recorded, ReactingPersonView]:
+    """An event, appended and folded, and its person right after it. Policies are not asked."""
+    event = validated.event
+    person, thread = resolve(attempt, event.workspace, validated.names, validated.id, event.why)
+    recorded = attempt.append(person, thread, validated, attempt.plans.of_event(event))
+    return recorded, AttemptReactions(attempt).known(person, recorded)

@@ -193,8 +193,8 @@ class SimulatedPerson:
             self._append(recorded)
             return recorded
         if isinstance(wish, Timer):
-            why = goes_on(cause, wish.due_at) or ""
-            properties = fired_properties(policy, wish.key, wish.data, history_of(cause), why)
+            reason = goes_on(cause, wish.due_at) or ""
+            properties = fired_properties(policy, wish.key, wish.data, history_of(cause), reason)
             self._timers[policy, wish.key] = (wish.due_at, cause.thread, properties)
         elif isinstance(wish, CancelTimer):
             self._timers.pop((policy, wish.key), None)
