@@ -191,7 +191,7 @@ def _import_everything() -> None:
 
     for module, *_ in COMMANDS.values():
         import_module(f"{HERE}.{module}")
-    for name in ("threadline.surfaces.http.application", "duckdb", "uvicorn", "uvloop"):
+    for name in ("threadline.surfaces.http.server.application", "duckdb", "uvicorn", "uvloop"):
         import_module(name)
     open_engine("memory:").close()  # what it imports only then is imported now
 

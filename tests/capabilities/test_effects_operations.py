@@ -13,7 +13,7 @@ from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.operation import Operation
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, EFFECT_UNKNOWN, Queue
-from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.answers.metrics import Metrics
 
 
 def asked(world: World, operation: Operation, workspace: str = "default", **params: Any) -> Any:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from tests.console.stage import opened, signed_in
 from threadline.settings import Settings
 from threadline.surfaces.console.formats import badges
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 SEEN = {"occurred_at": "2026-03-01T11:00:00Z", "received_at": "2026-03-01T11:00:01Z", "marks": [], "why": "live"}
 

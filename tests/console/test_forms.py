@@ -19,7 +19,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.console.actions import local_address, read_form
 from threadline.surfaces.console.fields import fields_of
 from threadline.surfaces.console.frame import render
-from threadline.surfaces.http.console import COOKIE, Console
+from threadline.surfaces.http.addresses.console import COOKIE, Console
 from threadline.surfaces.operation_calls import field_names, shown
 
 JSON_ = {"accept": "application/json"}

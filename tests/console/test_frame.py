@@ -17,8 +17,8 @@ from threadline.kernel.time import DAY
 from threadline.settings import Settings
 from threadline.surfaces.console.frame import FILTERS, static
 from threadline.surfaces.console.screens import screens
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.console import COOKIE
+from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.server.application import Application
 
 LISTS = tuple(each for each in screens() if "{" not in each.path)
 

@@ -14,10 +14,10 @@ from starlette.testclient import TestClient
 from threadline import app
 from threadline.capabilities.foundation.events.operations.record import RECORD
 from threadline.settings import Settings
-from threadline.surfaces.http.appaction import ANONYMOUS_PATH, USER_PATH
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.cloudevents import PATH as CLOUDEVENTS_PATH
-from threadline.surfaces.http.segment import Segment
+from threadline.surfaces.http.addresses.appaction import ANONYMOUS_PATH, USER_PATH
+from threadline.surfaces.http.events.cloudevents import PATH as CLOUDEVENTS_PATH
+from threadline.surfaces.http.events.segment import Segment
+from threadline.surfaces.http.server.application import Application
 
 ROOT = Path(__file__).parents[2]
 RULES = [

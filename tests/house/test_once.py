@@ -16,9 +16,9 @@ ENGINE_CHANGED = {
     "src/threadline/engine/erasure/applying.py:erasures.done_again": "the ledger is applied by an engine that is whole",
     "src/threadline/engine/erasure/applying.py:steps.certified": "what is certified goes into the ledger from then on",
     "src/threadline/surfaces/cli/importing.py:summary.rejected": "a number of that name, and no engine's",
-    "src/threadline/surfaces/http/reloading.py:maintenance.reloader": "a server puts its own way to reload in",
-    "src/threadline/surfaces/http/reloading.py:maintenance.writer": "the same for definitions that are written",
-    "src/threadline/surfaces/http/reloading.py:shared.refresh_seconds": "two engines write to one store for a while",
+    "src/threadline/surfaces/http/server/reloading.py:maintenance.reloader": "a server puts its own way to reload in",
+    "src/threadline/surfaces/http/server/reloading.py:maintenance.writer": "the same for definitions that are written",
+    "src/threadline/surfaces/http/server/reloading.py:shared.refresh_seconds": "two engines write to one store",
 }
 """``path:part.attribute`` -> why an engine is changed after it was made."""
 
@@ -103,9 +103,9 @@ CALLERS = {
     "src/threadline/senders/smtp_connection.py": "mail servers are no web addresses",
     "src/threadline/stores/dynamodb/client.py": "a store's driver, with connections and limits of its own",
     "src/threadline/surfaces/cli/demo/server.py": "the demo waits for the server that it has started",
-    "src/threadline/surfaces/http/connection.py": "the server's side of connections",
-    "src/threadline/surfaces/http/connection_limits.py": "the server's side of connections",
-    "src/threadline/surfaces/http/server.py": "the server's side of connections",
+    "src/threadline/surfaces/http/server/connection.py": "the server's side of connections",
+    "src/threadline/surfaces/http/server/connection_limits.py": "the server's side of connections",
+    "src/threadline/surfaces/http/server/server.py": "the server's side of connections",
     "src/threadline/surfaces/python/client.py": "programs of users call a server with it",
 }
 """File -> why it has sockets or an HTTP client of its own. Drivers of Amazon's services have theirs inside."""

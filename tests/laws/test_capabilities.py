@@ -23,8 +23,8 @@ from threadline.kernel.store import Store, scan_pages
 from threadline.settings import Settings
 from threadline.surfaces.console.screens import screens_of
 from threadline.surfaces.console.screens.person import TABS
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.console import COOKIE
+from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.mcp.tools import TOOLS
 from threadline.surfaces.operation_calls import shown
 from threadline.surfaces.python.embedded import Threadline

@@ -20,7 +20,7 @@ from tests.laws.test_instants import CATALOGUE
 from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.surfaces.http.writer import SHARE_EVENTS, Writer
+from threadline.surfaces.http.events.writer import SHARE_EVENTS, Writer
 from threadline.testing.adversary import Attack, attacks
 from threadline.testing.scenarios import NOW
 

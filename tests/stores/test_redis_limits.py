@@ -16,7 +16,7 @@ from tests.servers import redis as servers
 from tests.servers.redis import RedisProcess
 from threadline.kernel.time import DAY, SECOND
 from threadline.stores.redis.limits import PEOPLE_AT_ONCE, RedisLimits
-from threadline.surfaces.http.rate import Buckets
+from threadline.surfaces.http.events.rate import Buckets
 from threadline.testing.store_cases import at_once
 
 START = 1_800_000_000 * SECOND

@@ -12,7 +12,7 @@ from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.time import parse_time
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 NOW = parse_time("2026-03-01T12:00:00Z")
 

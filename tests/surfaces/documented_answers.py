@@ -29,7 +29,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 from threadline.surfaces.console.fields import fields_of
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 _engine = open_engine("memory:", Settings(public_url="http://testserver"), Clock())
 _, _token = _engine.credentials.create("default", "token", "fuzz", ["admin"])

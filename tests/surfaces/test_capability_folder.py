@@ -27,7 +27,7 @@ from threadline.kernel.operation import NoParams
 from threadline.kernel.policy import Read, Reliance
 from threadline.kernel.sender import SenderFactory
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.mcp.tools import TOOLS
 
 FILES = {

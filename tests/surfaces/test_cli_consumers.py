@@ -9,8 +9,8 @@ import threadline
 from tests.surfaces.cli_stage import call, composed, store
 from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedPage
 from threadline.engine.delivery.leases import Leases
-from threadline.surfaces.http.gauges import gauges
-from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.addresses.gauges import gauges
+from threadline.surfaces.http.answers.metrics import Metrics
 
 __all__ = ["call", "composed", "store"]
 

@@ -15,7 +15,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.store import FeedEntry, feed_pages
 from threadline.settings import Settings
 from threadline.stores.sqlite.store import SqliteStore
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.python.exchange import Response, error_of
 

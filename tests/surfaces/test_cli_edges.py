@@ -13,7 +13,7 @@ import pytest
 from tests import forked
 from tests.surfaces.cli_stage import call, composed, store
 from threadline.engine.child_process import _without_interrupts
-from threadline.surfaces.http.health import package_version
+from threadline.surfaces.http.addresses.health import package_version
 
 __all__ = ["call", "composed", "store"]
 

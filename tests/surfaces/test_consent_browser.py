@@ -18,7 +18,7 @@ from tests.chromium import launched
 from tests.surfaces.test_pages_browser import CONTRAST_MIN, contrast
 from threadline.capabilities.reach.consent.links import preferences_url
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ from threadline.app import catalogue, operations
 from threadline.settings import describe
 from threadline.surfaces.cli.inspection import errors_table, event_types_table, operations_table
 from threadline.surfaces.cli.program import COMMANDS
-from threadline.surfaces.http.codes import error_codes
+from threadline.surfaces.http.documents.codes import error_codes
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,7 +20,7 @@ from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
-from threadline.surfaces.http.operations import read_object
+from threadline.surfaces.http.addresses.operations import read_object
 from threadline.surfaces.operation_calls import call as call_operation
 from threadline.surfaces.python.embedded import Threadline
 

@@ -14,7 +14,7 @@ from tests.surfaces.web_tokens import token
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.time import HOUR, SECOND, format_time
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 __all__ = ["ux"]
 

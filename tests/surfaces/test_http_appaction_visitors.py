@@ -13,9 +13,9 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.time import MINUTE, SECOND
 from threadline.settings import Settings
-from threadline.surfaces.http.appaction import NAMES_MAX, Window
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.client_address import ClientAddress, limited_name
+from threadline.surfaces.http.addresses.appaction import NAMES_MAX, Window
+from threadline.surfaces.http.callers.client_address import ClientAddress, limited_name
+from threadline.surfaces.http.server.application import Application
 
 
 def of(engine: Engine, address: str, **more: Any) -> TestClient:

@@ -15,7 +15,7 @@ from threadline.engine.counts import COMBINATIONS_MAX, SENDS, Counts
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.sender import EFFECT_UNKNOWN, Outcome
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.python.embedded import Threadline
 
 DEFINITIONS = """

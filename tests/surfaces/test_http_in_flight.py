@@ -13,11 +13,11 @@ from tests.surfaces.conftest import Keys, client_of
 from tests.surfaces.operations_stage import record
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
-from threadline.surfaces.http import descriptors, in_flight
-from threadline.surfaces.http.descriptors import Room, room
-from threadline.surfaces.http.following import _lines
-from threadline.surfaces.http.in_flight import SMALL_ANSWER_BYTES, InFlight, Share
-from threadline.surfaces.http.problem import NotNow
+from threadline.surfaces.http.addresses.following import _lines
+from threadline.surfaces.http.answers import descriptors, in_flight
+from threadline.surfaces.http.answers.descriptors import Room, room
+from threadline.surfaces.http.answers.in_flight import SMALL_ANSWER_BYTES, InFlight, Share
+from threadline.surfaces.http.answers.problem import NotNow
 
 
 class Holder:
@@ -177,7 +177,7 @@ def test_streams_are_counted_while_they_last(engine: Engine, keys: Keys) -> None
 
 
 def test_a_stream_ends_in_order_when_the_server_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadline.surfaces.http.following.LOOK_SECONDS", 0)
+    monkeypatch.setattr("threadline.surfaces.http.addresses.following.LOOK_SECONDS", 0)
     whole = InFlight()
 
     async def follow() -> list[bytes]:

@@ -17,7 +17,7 @@ from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
-from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.answers.metrics import Metrics
 from threadline.surfaces.operation_calls import shown
 
 
@@ -403,7 +403,7 @@ def test_a_gauge_has_all_its_digits(value: float) -> None:
 
 
 def test_the_log_names_routes_and_no_secrets(engine: Engine, keys: Keys, clock: Clock) -> None:
-    from threadline.surfaces.http.application import Application
+    from threadline.surfaces.http.server.application import Application
 
     lines: list[bytes] = []
     with TestClient(Application(engine, Settings(), log_line=lines.append)) as client:

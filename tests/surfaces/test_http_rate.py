@@ -13,9 +13,9 @@ from tests.surfaces.conftest import Keys, client_of
 from tests.surfaces.segment_stage import basic, track
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
-from threadline.surfaces.http import rate
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.rate import Buckets
+from threadline.surfaces.http.events import rate
+from threadline.surfaces.http.events.rate import Buckets
+from threadline.surfaces.http.server.application import Application
 
 
 class Seconds:

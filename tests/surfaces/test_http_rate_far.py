@@ -14,7 +14,7 @@ from tests.surfaces.test_http_rate_person import NOTHING_COMES_BACK, batch, limi
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import StoreFull
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 
 def test_by_default_a_loop_with_a_write_key_is_stopped_and_history_with_a_token_is_not(

@@ -20,9 +20,9 @@ from threadline.app import open_engine, open_limits
 from threadline.engine.engine import Engine
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.rate import PERSON_RATE_LIMITED
-from threadline.surfaces.http.writer import SHARE_EVENTS
+from threadline.surfaces.http.events.rate import PERSON_RATE_LIMITED
+from threadline.surfaces.http.events.writer import SHARE_EVENTS
+from threadline.surfaces.http.server.application import Application
 
 NOTHING_COMES_BACK = 0.001
 """Events a second: none while a test runs."""

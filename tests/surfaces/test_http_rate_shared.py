@@ -13,7 +13,7 @@ from tests.surfaces.conftest import Keys
 from threadline.app import open_limits
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 
 def test_servers_count_together_as_long_as_redis_is_there(engine: Engine, keys: Keys, tmp_path: Path) -> None:

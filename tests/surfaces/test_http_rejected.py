@@ -18,7 +18,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier
 from threadline.kernel.time import SECOND, format_time
 from threadline.settings import Settings
-from threadline.surfaces.http.ingest import REPEATS_AT_ONCE_MAX
+from threadline.surfaces.http.events.ingest import REPEATS_AT_ONCE_MAX
 
 
 def entries(client: TestClient, keys: Keys, **params: str) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.surfaces.http.problem import MethodNotAllowed
-from threadline.surfaces.http.routing import Route, Router
+from threadline.surfaces.http.answers.problem import MethodNotAllowed
+from threadline.surfaces.http.answers.routing import Route, Router
 
 
 async def handler(request: Request, names: Mapping[str, str]) -> Response:

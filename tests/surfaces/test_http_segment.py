@@ -21,8 +21,8 @@ from threadline.kernel.event import CLAIMED_HISTORY
 from threadline.kernel.limits import BATCH_EVENTS_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import SECOND
-from threadline.surfaces.http.body import MEMBERS_MAX
-from threadline.surfaces.http.segment import BATCHES, LETTERS
+from threadline.surfaces.http.answers.body import MEMBERS_MAX
+from threadline.surfaces.http.events.segment import BATCHES, LETTERS
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
 

@@ -17,8 +17,8 @@ from threadline.engine.engine import Engine
 from threadline.kernel.store import Item, Key, Store
 from threadline.kernel.time import MINUTE
 from threadline.settings import Settings
-from threadline.surfaces.http.access import SECRETS_MAX
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.callers.access import SECRETS_MAX
+from threadline.surfaces.http.server.application import Application
 from threadline.wire import segment
 
 

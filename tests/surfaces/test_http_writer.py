@@ -13,7 +13,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import InvalidValue, StoreFull, Unavailable
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.surfaces.http.writer import (
+from threadline.surfaces.http.events.writer import (
     LARGE_BYTES,
     SHARE_EVENTS,
     SHARE_EVENTS_MIN,

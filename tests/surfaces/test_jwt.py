@@ -24,8 +24,8 @@ from threadline.kernel.errors import InvalidSetting, ThreadlineError, Unauthoriz
 from threadline.kernel.time import SECOND
 from threadline.outgoing import fetching
 from threadline.settings import Settings
-from threadline.surfaces.http import jwt_keys
-from threadline.surfaces.http.jwt import User, WebTokens
+from threadline.surfaces.http.callers import jwt_keys
+from threadline.surfaces.http.callers.jwt import User, WebTokens
 
 PRESENT = NOW // SECOND
 GOOD = {"sub": "42", "exp": PRESENT + 60}

@@ -24,7 +24,7 @@ from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import LAMBDA_ANSWER_BYTES_MAX
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.lambda_ import http
 from threadline.surfaces.lambda_.http import HttpFunction, written_answer
 

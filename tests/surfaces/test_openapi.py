@@ -17,8 +17,8 @@ from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
 from threadline.surfaces.console.screens import screens
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.openapi import document
+from threadline.surfaces.http.documents.openapi import document
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.operation_calls import field_names, path_names, shown
 from threadline.surfaces.row_formats import rows_of
 

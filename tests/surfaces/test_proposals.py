@@ -15,7 +15,7 @@ from tests.capabilities.asked import Asked
 from tests.surfaces.test_http_server import Process
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound
 from threadline.settings import Settings
-from threadline.surfaces.http.definition_files import NEW_FILE, DefinitionFiles
+from threadline.surfaces.http.server.definition_files import NEW_FILE, DefinitionFiles
 
 KEYS = {
     "THREADLINE_WRITE_KEYS": "shop=mine-alone",

@@ -14,8 +14,8 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.ports import Ports
 from threadline.kernel.public_route import PublicAnswer, PublicRequest, PublicRoute
 from threadline.settings import Settings
-from threadline.surfaces.http.problem import RateLimited
-from threadline.surfaces.http.public import PublicLimits
+from threadline.surfaces.http.addresses.public import PublicLimits
+from threadline.surfaces.http.answers.problem import RateLimited
 
 
 def filled(route: PublicRoute, value: str) -> str:

@@ -13,7 +13,7 @@ from tests.repeating import seed
 from tests.surfaces.conftest import Clock
 from threadline.app import open_engine
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 
 IS_TORTURE = os.environ.get("THREADLINE_TEST_PROFILE") == "torture"
 SHARE = 1 if IS_TORTURE else 2

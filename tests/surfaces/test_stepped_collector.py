@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from threadline.surfaces.http.stepped_collector import SteppedCollector
+from threadline.surfaces.http.server.stepped_collector import SteppedCollector
 
 
 class _Node:

@@ -12,7 +12,7 @@ import threadline
 from threadline.engine.folding.capabilities import chosen
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.settings import Settings
-from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.server.application import Application
 from threadline.testing.capability_laws import broken
 
 

@@ -16,7 +16,7 @@ from tests.surfaces.mcp.mcp_stage import VERSION, Agent
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import MCP_REQUEST_BYTES_MAX
 from threadline.settings import Settings
-from threadline.surfaces.http import mcp
+from threadline.surfaces.http.addresses import mcp
 from threadline.surfaces.mcp.protocol import LEGACY, Protocol, Request
 from threadline.surfaces.mcp.tool import Caller
 

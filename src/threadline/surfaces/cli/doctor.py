@@ -20,7 +20,7 @@ from threadline.settings import Settings, definition_files, definitions_file, lo
 from threadline.surfaces.cli.printing import visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.definition_checks import warnings
-from threadline.surfaces.http.health import package_version
+from threadline.surfaces.http.addresses.health import package_version
 
 FREE_BYTES_MIN = 1_000_000_000
 READ_THROUGH_BYTES_MAX = 1_000_000_000
@@ -96,7 +96,7 @@ def _definitions(session: Session, settings: Settings) -> Iterator[Finding]:
 
 def _server(session: Session, engine: Engine, settings: Settings) -> Finding:
     """Whether settings, secrets and extras let a server start: it is put together, and not run."""
-    from threadline.surfaces.http.application import Application
+    from threadline.surfaces.http.server.application import Application
 
     try:
         session.composition.open_dispatcher(engine, settings)

@@ -15,7 +15,7 @@ from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import answer, show
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
 from threadline.surfaces.event_type_rows import event_type_rows
-from threadline.surfaces.http.codes import error_codes
+from threadline.surfaces.http.documents.codes import error_codes
 from threadline.surfaces.operation_calls import shown
 
 

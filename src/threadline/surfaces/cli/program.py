@@ -180,7 +180,7 @@ def _groups(context: click.Context) -> dict[str, Group]:
 
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from threadline.surfaces.http.health import package_version
+        from threadline.surfaces.http.addresses.health import package_version
 
         click.echo(f"threadline {package_version()}")
         context.exit()

@@ -36,9 +36,9 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
     and close the store. SIGHUP puts changed definitions in force; if they are wrong, it logs every mistake and goes on
     with the old ones.
     """
-    from threadline.surfaces.http.definition_files import DefinitionFiles
-    from threadline.surfaces.http.server import bound, own_address
-    from threadline.surfaces.http.server import serve as run
+    from threadline.surfaces.http.server.definition_files import DefinitionFiles
+    from threadline.surfaces.http.server.server import bound, own_address
+    from threadline.surfaces.http.server.server import serve as run
 
     log_lines()
     session.given.update(_without_none(host=host, port=port))

@@ -14,8 +14,8 @@ from starlette.types import Message, Scope
 
 from threadline.kernel.errors import InvalidValue, LimitExceeded, ThreadlineError, Unavailable
 from threadline.kernel.limits import LAMBDA_ANSWER_BYTES_MAX
-from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.problem import problem
+from threadline.surfaces.http.answers.problem import problem
+from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.lambda_.runtime import Runtime, open_early, runtime
 
 Body = dict[str, Any]

@@ -1,0 +1,1 @@
+"""What answers that is no wire of events: operations, the console, GraphQL, agents, public routes, health."""

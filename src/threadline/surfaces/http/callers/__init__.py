@@ -1,0 +1,1 @@
+"""Who is asking: credentials, tokens of users, and network addresses."""

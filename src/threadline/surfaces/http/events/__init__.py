@@ -1,0 +1,1 @@
+"""Events on their way in: the wires, the limits, and the one writer."""

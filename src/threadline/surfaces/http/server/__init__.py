@@ -1,0 +1,1 @@
+"""The process: the application, connections, reloads, and its end."""
