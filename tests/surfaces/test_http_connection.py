@@ -12,9 +12,9 @@ import pytest
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from threadline.surfaces.http.server import connection_limits
 from threadline.surfaces.http.server.connection import Connection
 from threadline.surfaces.http.server.connection_limits import HEAD_BYTES_MAX
-from threadline.surfaces.http.server.server import connection_limits
 
 Say = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
 REQUEST = b"GET /x HTTP/1.1\r\nHost: here\r\n"

@@ -250,7 +250,7 @@ def _everything(tl: threadline.Threadline) -> Sequence[Any]:
 
 _STOPPED_EARLY = """
 import os, signal, sys
-from threadline.surfaces.http.server.server import server
+from threadline.surfaces.http.server import server
 
 configure = server.config
 

@@ -31,9 +31,9 @@ from threadline.surfaces.http.answers.problem import (
     NotNow,
     problem,
 )
+from threadline.surfaces.http.server import connection_limits as limits
 from threadline.surfaces.http.server.connection_limits import accept_the_last
 from threadline.surfaces.http.server.reloading import Reloadable
-from threadline.surfaces.http.server.server import connection_limits as limits
 
 
 class _Parser(httptools.HttpRequestParser):
