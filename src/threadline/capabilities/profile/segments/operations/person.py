@@ -109,7 +109,7 @@ def _segment(segments: Segments, context: Context[WithReader], params: SegmentPa
     shown = _member(segment, memberships, memberships_view, ahead=params.as_of is None)
     return SegmentResult(
         person=person.id, as_of=instant(memberships.at), segment=segment.name, member=shown.member, since=shown.since,
-        until=shown.until, steps=segment.conditions.explain(memberships.subject_of(segment)).steps,
+        until=shown.until, steps=segment.conditions.explain(memberships.subject_of(segment)),
     )  # fmt: skip
 
 
