@@ -1,4 +1,21 @@
-"""One thread of events per person: recorded exactly once, folded in the same commit, read at any instant."""
+"""One thread of events per person: recorded exactly once, folded in the same commit, read at any instant.
+
+A customer data platform, feature store, rules engine, journey builder and e-mail tool in one library: profiles,
+segments, features, points, decisions and mails are derived from one ordered, idempotent log. It needs no server:
+
+    >>> import threadline
+    >>> with threadline.open("memory:") as shop:
+    ...     receipt = shop.track("ada", "purchase_completed", {"total": 30, "currency": "EUR"}, key="order-1")
+    ...     again = shop.track("ada", "purchase_completed", {"total": 30, "currency": "EUR"}, key="order-1")
+    ...     receipt.status, again.status, shop.person("ada").features["monetary_total"].value
+    ('accepted', 'duplicate', 30.0)
+
+`open` opens a store in this process: the path of a SQLite file, the URL of PostgreSQL or DynamoDB, or ``memory:``.
+Its options are ``workspace``, ``source``, ``definitions``, ``readonly``, ``capabilities``, ``settings`` and
+``clock``. `Client` and `AsyncClient` have the same methods on a server (``url``, ``token``). Errors are
+`ThreadlineError`, by kind. `Event`, `Projection`, `Policy` and `Operation` are for those who extend it:
+docs/how-to-add-a-capability.md.
+"""
 
 from __future__ import annotations
 

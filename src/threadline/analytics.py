@@ -1,6 +1,20 @@
 """Answers of analytics for notebooks: as a pandas `DataFrame`, and their pictures as Altair charts.
 
-`shop.analytics.funnel(…)` of an open store or of a `Client` is an answer; its ``sql`` is the query that made it.
+Funnels, retention, cohorts, attribution, RFM, lifetimes and experiments are methods of `shop.analytics`, of an open
+store or of a `Client`. Each answer is a struct with ``rows``; its ``sql`` is the query that made it.
+
+    >>> import threadline
+    >>> from threadline import analytics
+    >>> with threadline.open("memory:") as shop:
+    ...     receipts = [shop.track("ada", type) for type in ("viewed", "bought")]
+    ...     funnel = shop.analytics.funnel(steps=["viewed", "bought"])
+    >>> list(analytics.to_df(funnel)["people"])
+    [1, 1]
+    >>> analytics.to_chart(funnel).to_dict()["title"]["text"]
+    'Funnel'
+
+`to_df` takes ``name`` for another list of the answer, such as ``people`` of RFM; `picture` answers a plain value, for
+other libraries. Pandas and Altair come with the extra ``notebook``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,18 @@
-"""The composition root: settings and definitions in, an engine on its store with the whole catalogue out."""
+"""The composition root: settings and definitions in, an engine on its store with the whole catalogue out.
+
+The only file that knows every part: which store a URL names, which senders and capabilities there are. Programs use
+`open` (also ``threadline.open``); what runs in the background, as ``threadline serve`` does, is opened beside it:
+
+    >>> from threadline.app import open_dispatcher, open_engine
+    >>> from threadline.settings import load
+    >>> settings = load({"store": "memory:"})
+    >>> engine = open_engine(settings=settings)
+    >>> dispatcher = open_dispatcher(engine, settings)
+    >>> engine.close()
+
+Options of `open` and `open_engine`: ``settings``, ``definitions``, ``readonly``, ``capabilities`` (your own), ``clock``
+(for tests). `catalogue` answers what is declared, without a store.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""Feature vectors for whoever trains or serves a model, by the names of feature stores: pandas, Arrow, Parquet."""
+"""Feature vectors for whoever trains or serves a model, by the names of feature stores: pandas, Arrow, Parquet.
+
+`get_historical_features` makes a training set by a point-in-time join: each row has the vector as it was served at its
+own instant, so that nothing of the future leaks in. `get_online_features` answers the same vector as of now.
+
+    >>> import threadline
+    >>> from threadline.features import get_online_features
+    >>> with threadline.open("memory:") as shop:
+    ...     receipt = shop.track("ada", "purchase_completed", {"total": 30, "currency": "EUR"})
+    ...     get_online_features(shop, ["monetary_total"], [{"person": "ada"}])
+    {'person': ['ada'], 'monetary_total': [30.0]}
+
+Options: ``lake`` (where history is read), ``definitions``, ``workspace``, ``known`` (``"then"``: what was known at the
+instant; ``"now"``: with what arrived later), ``person`` and ``timestamp`` (the columns of the entities). A training set
+becomes a table by `to_df`, `to_arrow` or `to_parquet`, each with ``statuses``; it needs the extra ``lake``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""A capability: a package whose modules declare things, under one name, and on unless the settings switch it off."""
+"""A capability: a package whose modules declare things, under one name, and on unless the settings switch it off.
+
+The plug-in, extension or module of Threadline. What ships goes through the same door as what others write: its
+projections, policies, operations, screens and event types are values in its modules, and nothing registers itself.
+
+    >>> from threadline.kernel.capability import Capability
+    >>> CHATS = Capability("chats", "shop_chats", needs=frozenset({"points"}))
+    >>> CHATS.is_core
+    False
+
+It is in force by an entry point of the group ``threadline.capabilities``, the setting ``capabilities``, or
+``threadline.open(…, capabilities=[CHATS])``. Options: ``needs`` (other capabilities), ``is_core``. The laws to try it
+by are `threadline.testing.capability_laws`; docs/how-to-add-a-capability.md makes one from nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""Every error a caller can meet: what happened, what to do about it, and the HTTP status it travels under."""
+"""Every error a caller can meet: what happened, what to do about it, and the HTTP status it travels under.
+
+Exceptions of Python, problem documents (RFC 9457) of HTTP and exit messages of the command line are the same tree.
+`ThreadlineError` is its root.
+
+    >>> import threadline
+    >>> with threadline.open("memory:") as shop:
+    ...     try:
+    ...         shop.person("nobody")
+    ...     except threadline.NotFound as error:
+    ...         (error.code, error.status)
+    ('not_found', 404)
+
+``code`` is stable and for programs, ``hint`` says what to do, ``param`` which parameter is at fault. 429 and 503
+(`TooManyRequests`, `Unavailable` and what is under it) are worth another attempt later; 4xx is not. docs/errors.md
+lists them all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,21 @@
-"""What a producer says happened (`Event`), and its place in one thread (`Recorded`)."""
+"""What a producer says happened (`Event`), and its place in one thread (`Recorded`).
+
+The schema of an event: every fact about a customer, user or contact enters as one, over HTTP, from a queue, an import
+or Python. It is immutable, and idempotent by its key: sent twice it is recorded once.
+
+    >>> from threadline.kernel.event import Event, Identifier
+    >>> order = Event(
+    ...     type="purchase_completed", identifiers=(Identifier("user_id", "ada"),), key="order-1",
+    ...     occurred_at=1_767_225_600_000_000, properties={"total": 30, "currency": "EUR"},
+    ... )
+    >>> order.why, order.is_news
+    ('live', True)
+
+Options of an `Event`: ``source`` (deduplication is by source and key), ``workspace`` (the tenant), ``context``,
+``historical`` (a back-fill: recorded, and nothing is sent because of it), ``schema_version``. Its ``marks`` say what
+was corrected on the way in. A `Receipt` answers for each event whether it was accepted, a duplicate, a conflict or
+rejected.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,25 @@
-"""An operation: one declaration of something a caller can ask, rendered alike by every surface."""
+"""An operation: one declaration of something a caller can ask, rendered alike by every surface.
+
+An endpoint, command, method and tool at once: the HTTP route with its OpenAPI document, the command of the terminal,
+the method of the Python client, the field of GraphQL and the tool of agents follow from one value.
+
+    >>> import msgspec
+    >>> from threadline.kernel.operation import Operation
+    >>> class Answer(msgspec.Struct):
+    ...     greeting: str
+    >>> class Params(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    ...     name: str
+    >>> greet = Operation(
+    ...     name="greet", summary="Greet somebody.", method="GET", path="/v1/greet/{name}",
+    ...     params=Params, result=Answer, run=lambda context, params: Answer(f"hello {params.name}"),
+    ... )
+    >>> greet.work(Params(name="ada")), greet.is_audited
+    ('read', False)
+
+Options: ``scope`` (what a token must hold), ``group`` (the noun that operations share), ``choices`` and ``needs``
+(which parameters go together), ``shown_on`` (surfaces), ``is_long`` (work that shares few threads), ``intake`` (it
+records events), ``guarded``, ``audited`` and ``private`` (the audit log).
+"""
 
 from __future__ import annotations
 

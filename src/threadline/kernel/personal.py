@@ -1,7 +1,19 @@
 """Where a person's data lies: what each table of the store has of people, and which file of an archive shows it.
 
-The export and the erasure of a person go by the same declarations. Each capability makes its own, in `personal.py`;
-the engine's are in `engine/maintenance/store_tables.py`. A table or a projection without one fails a law.
+The data map of privacy law (GDPR access and erasure, CCPA). The export and the erasure of a person go by the same
+declarations. Each capability makes its own, in `personal.py`; the engine's are in
+`engine/maintenance/store_tables.py`. A table or a projection without one fails a law.
+
+    >>> from threadline.kernel.personal import PersonFile
+    >>> chats = PersonFile(
+    ...     name="chats", title="Chats", summary="Your favourite channel.", projections=("favourite_channel",),
+    ...     lines=lambda subject: iter([subject.views["favourite_channel"]]),
+    ... )
+    >>> chats.order
+    50
+
+`PersonFile` is a file of the archive; `StoreTable` says of whom the rows of a table are, and how they are removed;
+`Copy` is a copy outside of the store, such as a lake or a search index.
 """
 
 from __future__ import annotations

@@ -1,4 +1,28 @@
-"""A policy: a pure function of one new event and its person that answers with wishes."""
+"""A policy: a pure function of one new event and its person that answers with wishes.
+
+An automation, trigger or saga step: when this happens to a customer who looks like this, emit a further event, set a
+timer (a delay, a reminder, a time-out), or send an effect (a mail, a webhook, a message). Wishes are committed with
+the event that caused them, and carried out exactly once per cause; retries and crashes change nothing.
+
+    >>> from threadline.kernel.policy import Effect, Policy, Timer
+    >>> from threadline.kernel.time import DAY
+    >>> def react(recorded, known):
+    ...     if not recorded.event.is_news:
+    ...         return []
+    ...     later = recorded.event.occurred_at + 2 * DAY
+    ...     return [Effect(kind="webhook", key="thanks"), Timer(key="ask", due_at=later)]
+    >>> thanks = Policy(
+    ...     name="thanks", handles=frozenset({"purchase_completed"}), react=react, emits=frozenset(),
+    ...     sends=frozenset({"webhook"}),
+    ... )
+    >>> thanks.names_types
+    True
+
+Wishes are `Emit`, `Effect`, `Timer` and `CancelTimer`. Options: ``reads`` (the parts of views it depends on; with
+``handles=None`` it is asked when one of them changes), ``emits`` and ``sends`` (what it may wish for), ``shared``
+(what it reads besides the person), ``withdrawn`` (asked again right before an effect leaves). The laws to try it by
+are `threadline.testing.policy_laws`.
+"""
 
 from __future__ import annotations
 

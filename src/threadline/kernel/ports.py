@@ -1,7 +1,12 @@
 """What operations ask of the engine: a port for each thing that it does, and `With...` to declare which are needed.
 
-An operation types its context by what it needs, `Context[WithReader]` or a protocol made of several; mypy then proves
-that `Ports`, and so the engine, has it.
+Dependency injection by types: an operation types its context by what it needs, `Context[WithReader]` or a protocol
+made of several, and mypy proves that `Ports`, and so the engine, has it. A test hands over an engine on a memory
+store:
+
+    >>> from threadline.app import open_engine
+    >>> open_engine("memory:").rejected.page("default", "", 10)
+    []
 """
 
 from __future__ import annotations

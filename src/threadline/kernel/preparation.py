@@ -1,4 +1,19 @@
-"""A preparation: what an effect needs right before it is sent, and whether it may be sent at all."""
+"""A preparation: what an effect needs right before it is sent, and whether it may be sent at all.
+
+Consent, suppression, frequency caps, quiet hours, and the rendering of a message: asked at the last moment, with the
+person as of now, so that somebody who has unsubscribed since gets nothing.
+
+    >>> from threadline.kernel.preparation import Postponed, Prepared, Preparation
+    >>> from threadline.kernel.time import HOUR
+    >>> def prepare(engine, effects, now):
+    ...     at_night = now % (24 * HOUR) < 7 * HOUR
+    ...     return [Postponed(until=now + HOUR) if at_night else Prepared(data={"text": "hello"}) for due in effects]
+    >>> Preparation("pager", prepare).prepare(None, ["an effect"], 9 * HOUR)[0].data
+    {'text': 'hello'}
+
+The answer is `Prepared` (send this), `Postponed` (later), or an `Outcome` that settles the effect without sending it. A
+`Guard` stops the effects of a policy that was paused or cancelled for everybody.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,29 @@
-"""A projection: a pure fold of events into state, read at an instant. A value, not a class to inherit from."""
+"""A projection: a pure fold of events into state, read at an instant. A value, not a class to inherit from.
+
+A reducer, or an aggregate, of one person's event stream: a counter, a profile trait, a feature, a score, a materialised
+view per customer. It is updated in the commit that records the event, replayed when its version changes, and read as of
+any instant.
+
+    >>> from threadline.kernel.projection import Projection
+    >>> orders = Projection(
+    ...     name="orders", version=1, handles=frozenset({"purchase_completed"}),
+    ...     empty=lambda: {"count": 0},
+    ...     fold=lambda state, recorded: {"count": state["count"] + 1},
+    ...     view=lambda state, now, edges: state["count"],
+    ... )
+    >>> orders.view(orders.after(orders.empty(), None), 0, [])
+    1
+
+| option | for |
+|---|---|
+| ``ordered``, ``in_place`` | a fold in which order matters: late events fold the person again from the log |
+| ``index`` | rows by which people, or single events, are found |
+| ``depends`` | a view that changes with time (windows, expiry), or needs single events again |
+| ``faster`` | the same result in less time: a compiled fold, a partial view, a merge of two states |
+| ``fingerprint`` | a fold that definitions shape |
+
+The laws to try it by are `threadline.testing.projection_laws`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""A public route: an address of its own form, such as a page behind a link in a mail, or another program's protocol."""
+"""A public route: an address of its own form, such as a page behind a link in a mail, or another program's protocol.
+
+An unsubscribe link, a preference centre, a tracking pixel, a provider's callback or webhook receiver: whatever no API
+token protects, or whose form another program decides. What callers of the API ask is an operation instead.
+
+    >>> from threadline.kernel.public_route import PublicAnswer, PublicRoute
+    >>> hello = PublicRoute(
+    ...     name="hello", summary="Greet whoever asks.", method="GET", path="/hello/{name}",
+    ...     answer=lambda engine, request: PublicAnswer(request.path["name"].encode(), "text/plain"),
+    ... )
+    >>> hello.per_minute
+    600
+
+Options: ``body_bytes_max``, ``per_minute`` and ``same_per_minute`` (rate limits by network address), ``scope`` (asks
+for a token), ``records`` (that it was opened is what happened). GET and HEAD only show; what changes anything takes
+POST.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,22 @@
-"""The sender port: carries one effect out and reports the outcome."""
+"""The sender port: carries one effect out and reports the outcome.
+
+A channel adapter, such as SMTP, an SMS provider, a webhook or a push service, is one method. Queue, retry with
+back-off, circuit breaker, rate limit, dead letters and idempotency are the dispatcher's, the same for every sender.
+
+    >>> from threadline.kernel.sender import EFFECT_DONE, Outcome
+    >>> class Pager:
+    ...     kind = "pager"
+    ...     def send(self, effect, effect_id, person):
+    ...         # Here the provider is called, with effect_id as its idempotency key.
+    ...         return Outcome(type=EFFECT_DONE, properties={"to": person})
+    >>> Pager().send(None, "e1", "ada").properties
+    {'to': 'ada'}
+
+An `Outcome` with ``retry_after_seconds`` is tried again, one that is ``parked`` is a dead letter; ``destination``
+counts for the circuit breaker. Options of a `Queue`: ``at_once`` (concurrency), ``per_second`` (rate limit),
+``give_up_seconds``, ``failures_max``, ``claims`` (at most once instead of at least once). A `SenderFactory` declares
+a sender for discovery.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,20 @@
 """The store port: items under (table, partition, sort), an append-only log of events, atomic batches.
 
-The semantics are DynamoDB's, the narrowest of the stores: versions are conditions, a batch is all or
-nothing and bounded (`kernel/limits.py`), ranges are ordered, nothing is joined. Everything above this
-port is written once.
+What a database adapter or storage backend implements; memory, SQLite, PostgreSQL and DynamoDB are the four that ship.
+The semantics are DynamoDB's, the narrowest of the stores: versions are conditions (optimistic concurrency), a batch
+is all or nothing and bounded (`kernel/limits.py`), ranges are ordered, nothing is joined. Everything above this port
+is written once.
+
+    >>> from threadline.kernel.store import Batch, Key, Put
+    >>> from threadline.stores.memory import MemoryStore
+    >>> store, key = MemoryStore(), Key("notes", "ada")
+    >>> new = Batch(writes=[Put(key, b"1", expected=0)])
+    >>> first, again = store.commit([new, new])
+    >>> first is None, again is None, [(item.version, item.value) for item in store.get([key])]
+    (True, False, [(1, b'1')])
+
+A backend of your own is tried by `threadline.testing.store_laws`; the memory store is the model, short enough to be
+checked by reading.
 """
 
 from __future__ import annotations

@@ -1,5 +1,12 @@
 """Time as integers: microseconds since 1970-01-01 UTC, with text forms at the edges only.
 
+Timestamps, durations and RFC 3339 text, without time zones; local days and weeks are in `threadline.kernel.calendar`.
+
+    >>> from threadline.kernel.time import DAY, format_time, parse_duration, parse_time
+    >>> at = parse_time("2026-01-01T00:00:00Z")
+    >>> at, format_time(at + DAY), parse_duration("90m")
+    (1767225600000000, '2026-01-02T00:00:00.000000Z', 5400000000)
+
 What "at an instant" means, the same for every reader (docs/time.md; the law is tests/laws/test_instants.py):
 
 - A view at ``t`` counts the events with ``occurred_at < t``, and no others. As of ``t``, those also known at ``t``

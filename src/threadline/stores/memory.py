@@ -1,4 +1,12 @@
-"""The reference store: everything in dictionaries under one lock, simple enough to be obviously right."""
+"""The reference store: everything in dictionaries under one lock, simple enough to be obviously right.
+
+The in-memory database for tests and trials, and the fake that is no fake: it passes the same laws as SQLite, PostgreSQL
+and DynamoDB, and is the model that they are compared with. Nothing of it outlives the process.
+
+    >>> import threadline
+    >>> threadline.open("memory:").track("ada", "page").status
+    'accepted'
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,25 @@
 """The laws of a capability, whoever wrote it and wherever it lies: all that holds of what ships holds of it.
 
-    assert broken(CAPABILITY, [("threadline.yaml", DEFINITIONS)]) == []
+The first test of a plug-in or extension. Each law that is broken is a line that says by what:
+
+    >>> import sys, types
+    >>> from threadline.kernel.capability import Capability
+    >>> from threadline.kernel.projection import Projection
+    >>> from threadline.testing.capability_laws import broken
+    >>> shop_chats = sys.modules["shop_chats"] = types.ModuleType("shop_chats")
+    >>> shop_chats.CHATS = Projection(
+    ...     name="chats", version=1, handles=frozenset({"chat_started"}), empty=lambda: {"count": 0},
+    ...     fold=lambda state, recorded: {"count": state["count"] + 1}, view=lambda state, now, edges: state,
+    ... )
+    >>> broken(Capability("chats", "shop_chats"))
+    ['projection chats: no `PersonFile` shows it in the archive of a person']
 
 Its projections keep the projection laws and its policies the policy laws, by events of the types that they name and of
 values that nobody expects. Nobody but the declared speaker can say its events. What it stores of a person is in their
 archive and found by an erasure. Switched off, nothing of it acts.
+
+Options of `broken`: ``definitions`` (file names and YAML, where the capability reads some), ``events`` (some that its
+policies react to), ``seed``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,25 @@
 """The laws of every policy: what it answers, and when it is asked.
 
-    problems: list[str] = []
-    engine = Engine(store, Catalogue(watched(values, problems), rules), clock)
-    engine.recorder.record(events)
-    assert problems == []
+Property-based tests of automations and triggers. `watched` puts an observer before each policy; record events through
+an engine with them, and look at what was found:
+
+    >>> from itertools import count
+    >>> from threadline.capabilities.people.definition import rules
+    >>> from threadline.engine.engine import Engine
+    >>> from threadline.engine.folding.catalogue import Catalogue
+    >>> from threadline.kernel.policy import Emit, Policy
+    >>> from threadline.stores.memory import MemoryStore
+    >>> from threadline.testing.policy_laws import watched
+    >>> from threadline.testing.world import World
+    >>> tickets, problems = count(), []
+    >>> lottery = Policy(
+    ...     name="lottery", handles=frozenset({"page"}), emits=frozenset({"ticket"}),
+    ...     react=lambda recorded, known: [Emit(type="ticket", key=str(next(tickets)), occurred_at=1)],
+    ... )
+    >>> engine = Engine(MemoryStore(), Catalogue(watched([lottery], problems), rules()), lambda: 1_800_000_000_000_000)
+    >>> receipts = engine.recorder.record(World(seed=1, people=2).events(20))
+    >>> problems[0]
+    "lottery on page: asked_again_it_wishes_for_the_same: ..."
 
 Each of `LAWS` is checked on every event about which a policy is asked: the policy is pure and repeatable, never raises,
 uses each key once for a cause, and emits only what it declares. Record events of the policy's own types, plausible ones

@@ -1,10 +1,21 @@
 """The laws of every projection, as functions to call from tests: any order, any interruption, any payload.
 
-    for law in LAWS:
-        law(projection, events, Random(seed))
+Property-based tests of a reducer or aggregate. Each of `LAWS` raises `AssertionError` where the projection breaks it:
 
-Each raises `AssertionError` where the projection breaks it. `events` are what the projection is to survive: its own
-types with plausible payloads, and the same types with hostile ones (`threadline.testing.scenarios`).
+    >>> from random import Random
+    >>> from threadline.kernel.projection import Projection
+    >>> from threadline.testing.projection_laws import LAWS
+    >>> from threadline.testing.scenarios import history, recorded
+    >>> pages = Projection(
+    ...     name="pages", version=1, handles=frozenset({"page"}), empty=lambda: {"count": 0},
+    ...     fold=lambda state, recorded: {"count": state["count"] + 1}, view=lambda state, now, edges: state["count"],
+    ... )
+    >>> events = recorded(history(Random(1)))
+    >>> for law in LAWS:
+    ...     law(pages, events, Random(1))
+
+``events`` are what the projection is to survive: its own types with plausible payloads, and the same types with hostile
+ones (`threadline.testing.scenarios`).
 """
 
 from __future__ import annotations

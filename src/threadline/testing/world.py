@@ -1,4 +1,17 @@
-"""A seeded world: people who browse, sign in, talk and buy, told as the same events for the same seed."""
+"""A seeded world: people who browse, sign in, talk and buy, told as the same events for the same seed.
+
+Realistic test data without fixture files: a synthetic event stream of customers with sessions, orders, refunds, several
+devices and skewed activity, for tests, demonstrations and benchmarks.
+
+    >>> from threadline.testing.world import World
+    >>> world = World(seed=7, people=50, late=0.1, duplicates=0.05)
+    >>> events = list(world.events(1_000))
+    >>> len(events), len({event.key for event in events}) < 1_000, events == list(world.events(1_000))
+    (1000, True, True)
+
+Options: ``people``, ``zipf`` (how unevenly they are active), ``days`` and ``history`` (how many events are
+back-filled), ``late``, ``late_days_max`` and ``duplicates`` (fractions), ``workspace``.
+"""
 
 from __future__ import annotations
 
