@@ -54,8 +54,8 @@ tools:
 demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real history
 	@$(BIN)/threadline demo
 
-test: setup ## Run every test
-	@$(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+test: setup ## Run every test; a line says how long it will take
+	@$(COMPILED) $(BIN)/python -m tests.how_long test $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Pytest compiles tests in its own way, which takes longer than to import them; of a fresh clone all workers would at once.
 # What is wrong with a file is for the tests themselves to say.
@@ -63,7 +63,8 @@ compiled: $(VENV)/.test
 	@$(COMPILED) $(BIN)/python -m pytest --collect-only -q >/dev/null 2>&1 || true
 
 test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
-	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(FAST)
+	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m tests.how_long test-fast \
+		$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(FAST)
 
 torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1)
 	@$(COMPILED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

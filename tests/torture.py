@@ -73,7 +73,6 @@ def steps() -> Iterator[Step]:
     )
     surgery = {"THREADLINE_TEST_WAL_KILLS": "40", "THREADLINE_TEST_WAL_SURGERIES": "10"}
     yield Step("surgery on write-ahead logs", ("tests/stores/test_wal_surgery.py",), surgery)
-    yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
     yield Step("steps of the clock", ("tests/surfaces/test_clock_processes.py",), {"THREADLINE_TEST_CLOCK_KILLS": "20"})
     exported = {f"THREADLINE_TEST_{name}_KILLS": "50" for name in ("CURATED", "ICEBERG", "LAKE", "SEARCH")}
     yield Step("exports while they are killed", ("-k", "killed", "tests/exports"), exported)

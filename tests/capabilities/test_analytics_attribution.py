@@ -100,6 +100,10 @@ def credits_of(touches: list[tuple[str, int]]) -> dict[str, Counter[str]]:
     return result
 
 
+MASS_MIN = 1e-14
+"""Of the walks that have not ended: a share that no comparison sees."""
+
+
 def converted(walks: list[tuple[list[str], bool]], without: str = "") -> float:
     """The share of walks through the chain that end with a conversion, by pushing its whole mass along."""
     moves: dict[str, Counter[str]] = defaultdict(Counter)
@@ -107,16 +111,19 @@ def converted(walks: list[tuple[list[str], bool]], without: str = "") -> float:
         way = ["(start)", *channels, "(won)" if is_won else "(lost)"]
         for source, target in pairwise(way):
             moves[source][target] += 1
+    chances = {
+        source: [(target, times / sum(targets.values())) for target, times in targets.items()]
+        for source, targets in moves.items()
+    }
     mass, won = {"(start)": 1.0}, 0.0
-    for _ in range(3_000):
+    while sum(mass.values()) > MASS_MIN:
         following: dict[str, float] = defaultdict(float)
         for state, share in mass.items():
-            for target, times in moves[state].items():
-                part = share * times / sum(moves[state].values())
+            for target, chance in chances[state]:
                 if target == "(won)":
-                    won += part
+                    won += share * chance
                 elif target not in ("(lost)", without):
-                    following[target] += part
+                    following[target] += share * chance
         mass = following
     return won
 

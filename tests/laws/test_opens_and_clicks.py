@@ -298,7 +298,10 @@ OF_TYPES_ONLY = {"capabilities/operate/retention/definition.py", "surfaces/conso
 def test_modules_that_name_opens_or_clicks_are_those_whose_numbers_are_compared() -> None:
     named = set()
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if not any(name in text.lower() for name in ("mail_opened", "mail_clicked")):
+            continue  # to read the syntax of every file takes five seconds
+        tree = ast.parse(text)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         if names & {"MAIL_OPENED", "MAIL_CLICKED"} or texts & {"mail_opened", "mail_clicked"}:
