@@ -4,17 +4,17 @@ An endpoint, command, method and tool at once: the HTTP route with its OpenAPI d
 the method of the Python client, the field of GraphQL and the tool of agents follow from one value.
 
     >>> import msgspec
-    >>> from threadline.kernel.operation import Operation
-    >>> class Answer(msgspec.Struct):
-    ...     greeting: str
-    >>> class Params(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    >>> from threadline.kernel.operation import Context, Params, operation
+    >>> class Name(Params):
     ...     name: str
-    >>> greet = Operation(
-    ...     name="greet", summary="Greet somebody.", method="GET", path="/v1/greet/{name}",
-    ...     params=Params, result=Answer, run=lambda context, params: Answer(f"hello {params.name}"),
-    ... )
-    >>> greet.work(Params(name="ada")), greet.is_audited
-    ('read', False)
+    >>> class Greeting(msgspec.Struct):
+    ...     text: str
+    >>> @operation("GET /v1/greet/{name}")
+    ... def greet(context: Context[object], params: Name) -> Greeting:
+    ...     '''Greet somebody.'''
+    ...     return Greeting(f"hello {params.name}")
+    >>> greet.name, greet.summary, greet.run(None, Name(name="ada")).text
+    ('greet', 'Greet somebody.', 'hello ada')
 
 Options: ``scope`` (what a token must hold), ``group`` (the noun that operations share), ``choices`` and ``needs``
 (which parameters go together), ``shown_on`` (surfaces), ``is_long`` (work that shares few threads), ``intake`` (it

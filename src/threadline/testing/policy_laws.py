@@ -4,7 +4,7 @@ Property-based tests of automations and triggers. `watched` puts an observer bef
 an engine with them, and look at what was found:
 
     >>> from itertools import count
-    >>> from threadline.capabilities.people.definition import rules
+    >>> from threadline.capabilities.profile.people.definition import rules
     >>> from threadline.engine.engine import Engine
     >>> from threadline.engine.folding.catalogue import Catalogue
     >>> from threadline.kernel.policy import Emit, Policy
