@@ -12,6 +12,7 @@ from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.folding.capabilities import shipped
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Store
@@ -20,14 +21,15 @@ from threadline.stores.memory import MemoryStore
 
 STARTS_AT = 1_767_225_600 * SECOND
 """2026-01-01T00:00:00Z, a Thursday."""
-PACKAGES = tuple(f"threadline.capabilities.{name}" for name in ("events", "features", "people", "points", "streaks"))
+NEEDED = ("events", "features", "people", "points", "streaks")
 
 
 @cache
 def catalogue(definitions: str = "", *more: str) -> Catalogue:
     """What is in force under these definitions; ``more`` are names of further capabilities."""
     texts = [("test.yaml", definitions)] if definitions else []
-    packages = dict.fromkeys((*PACKAGES, *(f"threadline.capabilities.{name}" for name in more)))
+    shipping = {capability.name: capability.package for capability in shipped()}
+    packages = [shipping[name] for name in dict.fromkeys((*NEEDED, *more))]
     return Catalogue(discover(*packages, definitions=Definitions(texts)), rules())
 
 

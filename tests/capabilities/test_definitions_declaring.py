@@ -64,7 +64,9 @@ def _shown() -> list[tuple[str, Any]]:
         for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     ]
     for name in ("features", "memory", "points", "streaks"):
-        texts += [resources.files(f"threadline.capabilities.{name}").joinpath("shipped.yaml").read_text("utf-8")]
+        texts += [
+            resources.files(f"threadline.capabilities.profile.{name}").joinpath("shipped.yaml").read_text("utf-8")
+        ]
     # Dates are texts to definitions.
     written = [json.loads(json.dumps(yaml.safe_load(text), default=str)) for text in texts]
     shown = [(name, value) for each in written if isinstance(each, dict) for name, value in each.items()]
