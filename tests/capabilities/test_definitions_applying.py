@@ -6,6 +6,7 @@ from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, redefined, work
 from tests.mortal import Fate, Killed
 from threadline.capabilities.foundation.jobs import refreshing
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.maintenance.applying import APPLIED
 from threadline.kernel.job_kind import JOB_FAILURES_MAX
 from threadline.kernel.store import Item, Key
@@ -69,7 +70,7 @@ def test_job_that_runs_is_answered_and_one_that_is_done_begins_anew() -> None:
     assert asked.ask("definitions_apply_in_background")["id"] not in (first, "")
 
 
-def test_job_waits_for_a_process_with_its_definitions_and_fails_when_none_is_left() -> None:
+def test_job_waits_for_a_process_with_its_definitions_and_fails_once_others_are_filled() -> None:
     asked = changed()
     id = asked.ask("definitions_apply_in_background")["id"]
     other = redefined(asked, RECENT)
@@ -82,11 +83,34 @@ def test_job_waits_for_a_process_with_its_definitions_and_fails_when_none_is_lef
     assert state(again, id) == "done"
     id = again.ask("definitions_apply_in_background")["id"]
     other = redefined(again, RECENT)
-    for _ in range(JOB_FAILURES_MAX):
+    for _ in range(JOB_FAILURES_MAX + 1):
         other.now += 2 * HOUR
         work(other)
     shown = other.ask("jobs_show", id=id)
+    assert (shown["state"], "with the definitions" in shown["waits_for"]) == ("running", True)
+    other.ask("definitions_apply_in_background")
+    work(other)
+    assert other.engine.maintenance.stale() == ()
+    other.now += 2 * HOUR
+    work(other)
+    shown = other.ask("jobs_show", id=id)
     assert (shown["state"], "in force no more" in shown["problem"]) == ("failed", True)
+
+
+def test_job_that_has_run_for_hours_goes_on_after_a_process_with_other_definitions_has_met_it_again_and_again() -> None:
+    asked = changed()
+    id = asked.ask("definitions_apply_in_background")["id"]
+    Dispatcher(asked.engine, {}, "one page").run_once()
+    assert state(asked, id) == "running"
+    other = redefined(asked, RECENT)
+    for _ in range(JOB_FAILURES_MAX + 1):
+        other.now += HOUR
+        work(other)
+    again = redefined(other, SPENDERS)
+    again.now += refreshing.ELSEWHERE_SECONDS * 1_000_000
+    work(again)
+    assert (state(again, id), again.engine.maintenance.stale()) == ("done", ())
+    assert len(members(again, "spenders")) == 2
 
 
 def test_process_that_opens_an_empty_store_while_another_does_with_other_definitions_leaves_no_mark_of_those() -> None:

@@ -153,15 +153,17 @@ def test_open_by_an_image_proxy_is_that_of_a_person(agent):
         ("soon", {"age": 0.5}),
     ],
 )
-def test_open_of_a_machine_is_recorded_with_the_reason(why, asked):
+def test_open_of_a_machine_is_recorded_at_once_with_the_reason_and_counts_for_no_person(why, asked):
     stage = Stage()
     message = stage.mail()
     stage.now -= int((60 - asked.pop("age", 60)) * 1_000_000)
     follow(stage, pixel_url(stage.engine, "default", message), **asked)
-    properties = stage.events("ada", "mail_scanned")[0].properties
-    assert (properties["fetch"], properties["machine"], properties["why"]) == ("opened", True, why)
+    (opened,) = stage.events("ada", "mail_opened")
+    assert (opened.properties["machine"], opened.properties["why"]) == (True, why)
+    assert opened.marks == ("by_machine",)
+    assert stage.engine.catalogue.event_types.counts_as(opened) == "mail_scanned"
     stage.decide()
-    assert stage.events("ada", "mail_opened") == []
+    assert len(stage.events("ada", "mail_opened")) == 1
     counts = stage.run("feedback_counters", template="welcome").counts.opened
     assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (0, 0, 1, 1)
 
@@ -190,20 +192,24 @@ def test_link_that_people_do_not_see_gives_a_scanner_away_before_and_after():
     assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (2, 2, 1, 3)
 
 
-def test_scanner_that_follows_every_link_within_seconds_never_clicks_nor_opens():
+def test_scanner_that_follows_every_link_within_seconds_never_clicks_nor_opens_afterwards():
     stage = Stage()
     message = stage.mail()
-    follow(stage, pixel_url(stage.engine, "default", message))
     for number in range(5):
         follow(stage, click_url(stage.engine, "default", message, f"https://shop.example/{number}"))
         stage.pass_(1)
         stage.work()
+    follow(stage, pixel_url(stage.engine, "default", message))
     follow(stage, pixel_url(stage.engine, "default", message), PEOPLE[1])
     stage.pass_(3_600)
     follow(stage, click_url(stage.engine, "default", message, "https://shop.example/2"))
     stage.decide()
-    (click,), (opened,) = stage.events("ada", "mail_clicked"), stage.events("ada", "mail_opened")
-    assert (click.occurred_at, opened.properties["agent"]) == (stage.now - 10 * SECOND, PEOPLE[1])
+    (click,), opened = stage.events("ada", "mail_clicked"), stage.events("ada", "mail_opened")
+    assert click.occurred_at == stage.now - 10 * SECOND
+    assert {each.properties["agent"]: each.properties.get("why") for each in opened} == {
+        BROWSER: "scanner",
+        PEOPLE[1]: None,
+    }
     counts = stage.run("feedback_counters", template="welcome").counts
     assert (counts.clicked.unique, counts.clicked.total, counts.clicked.machine_total) == (1, 1, 5)
     assert (counts.opened.unique, counts.opened.total, counts.opened.machine_total) == (1, 1, 1)
@@ -223,7 +229,7 @@ def test_requests_that_only_repeat_others_are_one_event_an_hour(kind: str, agent
             stage.run("feedback_notify", text=ses_click(stage, message, agent, number))
         else:
             follow(stage, url or pixel_url(stage.engine, "default", message), agent)
-    assert len(stage.events("ada", "mail_fetched")) == events
+    assert len(stage.events("ada", "mail_opened" if kind == "pixel" else "mail_fetched")) == events
     stage.pass_(3_700)
     stage.work()
     counted = [each.properties["count"] for each in stage.events("ada", "mail_fetched") if "count" in each.properties]
@@ -243,7 +249,9 @@ def test_requests_of_a_machine_that_repeat_are_counted_as_its():
         stage.pass_(1)
     stage.pass_(3_700)
     stage.work()
-    assert len(stage.events("ada", "mail_scanned")) == 6
+    assert len(stage.events("ada", "mail_opened")) == 5
+    (counted,) = stage.events("ada", "mail_scanned")
+    assert (counted.properties["fetch"], counted.properties["count"], counted.marks) == ("opened", 55, ())
     counts = stage.run("feedback_counters", template="welcome").counts.opened
     assert (counts.total, counts.machine_unique, counts.machine_total) == (0, 1, 60)
 
@@ -362,3 +370,41 @@ def test_click_counts_when_it_is_the_first_that_is_heard_of_a_mail():
     assert stage.engine.delivery.unknown("default") == []
     stage.decide()
     assert len(stage.events("ada", "mail_sent")) == len(stage.events("ada", "mail_clicked")) == 1
+
+
+@pytest.mark.parametrize("agent", PEOPLE)
+@pytest.mark.parametrize("by", ["pixel", "ses"])
+def test_open_by_a_browser_or_a_mail_program_is_recorded_at_once_as_that_of_a_person(by: str, agent: str):
+    stage = Stage()
+    message = stage.mail()
+    if by == "pixel":
+        follow(stage, pixel_url(stage.engine, "default", message), agent)
+    else:
+        stage.run("feedback_notify", text=ses_open(stage, message, agent))
+    (opened,) = stage.events("ada", "mail_opened")
+    assert (opened.properties["machine"], opened.marks, opened.occurred_at) == (False, (), stage.now)
+    stage.pass_(3_600)
+    stage.work()
+    assert stage.events("ada", "mail_opened", "mail_scanned", "mail_fetched") == [opened]
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.9, 2.1])
+def test_open_or_click_that_ses_reports_too_soon_after_the_sending_is_that_of_a_machine(seconds: float):
+    stage = Stage()
+    message = stage.mail()
+    stage.now -= int((60 - seconds) * SECOND)
+    for notification in (ses_open(stage, message, BROWSER), ses_click(stage, message, BROWSER, 0)):
+        stage.pass_(30)  # it comes late, and says when it was
+        stage.run("feedback_notify", text=notification)
+    stage.decide()
+    found = {(each.type, each.properties.get("why")) for each in stage.events("ada", "mail_opened", "mail_scanned")}
+    expected = {("mail_opened", "soon"), ("mail_scanned", "soon")} if seconds < 2 else {("mail_opened", None)}
+    assert found == expected
+
+
+def ses_open(stage: Stage, message: str, agent: str) -> str:
+    """A notification of SES about an open."""
+    at = {"timestamp": format_time(stage.now)}
+    headers = [{"name": "Message-ID", "value": f"<{message}@shop.example>"}]
+    mail = {**at, "messageId": "0100", "tags": {}, "destination": ["ada@example.com"], "headers": headers}
+    return json.dumps({"eventType": "Open", "mail": mail, "open": {**at, "userAgent": agent}})

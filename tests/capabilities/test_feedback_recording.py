@@ -248,7 +248,7 @@ def test_notifications_of_ses_become_events():
     said = {
         "mail_delivered": ("Delivery", "delivery", {"recipients": ["ada@example.com"], "smtpResponse": "250 ok"}),
         "mail_delayed": ("DeliveryDelay", "deliveryDelay", {"delayedRecipients": [ADA]}),
-        "mail_scanned": ("Open", "open", {"userAgent": "Mozilla/5.0"}),
+        "mail_opened": ("Open", "open", {"userAgent": "Mozilla/5.0"}),
         "mail_fetched": ("Click", "click", {"link": "https://shop.example/a", "userAgent": "Mozilla/5.0 (X11)"}),
         "mail_complained": (
             "Complaint",
@@ -266,7 +266,7 @@ def test_notifications_of_ses_become_events():
         (event,) = stage.events("ada", type)
         assert (event.properties["message"], event.properties["broadcast"]) == (message, "april")
         assert event.occurred_at == stage.now
-    assert stage.events("ada", "mail_scanned")[0].properties["why"] == "apple_privacy"
+    assert stage.events("ada", "mail_opened")[0].properties["why"] == "apple_privacy"
     stage.decide()
     assert stage.events("ada", "mail_clicked")[0].properties["machine"] is False
     assert stage.suppressed() == "complaint"

@@ -13,7 +13,6 @@ from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidDefinition
-from threadline.kernel.job_kind import JOB_FAILURES_MAX
 from threadline.kernel.store import feed_pages
 from threadline.kernel.time import DAY
 
@@ -204,7 +203,7 @@ def test_a_refresh_goes_on_where_it_was_killed_and_one_that_runs_is_not_begun_tw
     assert other.ask("segments_refresh")["id"] != id
 
 
-def test_a_refresh_waits_for_a_process_that_has_its_definitions_and_fails_once_nobody_has_them() -> None:
+def test_a_refresh_waits_for_a_process_that_has_its_definitions_and_fails_once_others_are_filled() -> None:
     asked = Asked(definitions=SPENDERS)
     bought(asked, "ada", 90)
     other = redefined(asked, SPENDERS.replace("80", "100"))
@@ -212,8 +211,13 @@ def test_a_refresh_waits_for_a_process_that_has_its_definitions_and_fails_once_n
     Dispatcher(asked.engine, {}, "before").run_once()
     assert asked.ask("jobs_show", id=id)["counts"] == {}
     assert len(members(asked, "spenders")) == 1
-    for _ in range(JOB_FAILURES_MAX):
-        asked.now += DAY
-        Dispatcher(asked.engine, {}, "before").run_once()
+    asked.now += DAY
+    Dispatcher(asked.engine, {}, "before").run_once()
+    assert "with the definitions" in asked.ask("jobs_show", id=id)["waits_for"]
+    cursor = asked.ask("definitions_apply")["next"]
+    while cursor:
+        cursor = asked.ask("definitions_apply", cursor=cursor)["next"]
+    asked.now += DAY
+    Dispatcher(asked.engine, {}, "before").run_once()
     job = asked.ask("jobs_show", id=id)
     assert (job["state"], "in force no more" in job["problem"]) == ("failed", True)

@@ -43,11 +43,14 @@ features:
   clicks: {aggregate: count, events: mail_clicked}
   clicks_of_people: {aggregate: count, events: mail_clicked, where: {machine: false}}
   opens: {aggregate: count, events: mail_opened}
+  opens_of_people: {aggregate: count, events: mail_opened, where: {machine: false}}
 segments:
   clicked: {when: {field: features.clicks, greater_than: 0}}
+  opened: {when: {field: features.opens, greater_than: 0}}
 journeys:
   any: {trigger: {event: mail_clicked}, steps: [{wait: 30d}, {send: hello}]}
   people: {trigger: {event: mail_clicked, where: {machine: false}}, steps: [{wait: 30d}, {send: hello}]}
+  openers: {trigger: {event: mail_opened}, steps: [{wait: 30d}, {send: hello}]}
 """
 
 
@@ -84,8 +87,9 @@ def is_machine(request: Request, requests: list[Request]) -> bool:
         return True
     clicks = [each for each in requests if each.who == request.who and each.link is not None]
     if request.link is None:
-        near = [each for each in clicks if each.agent == request.agent and -60 <= _seconds(each, request) <= 10]
-        return any(is_scanned(each, [one for one in clicks if _seconds(one, request) <= 10]) for each in near)
+        before = [each for each in clicks if each.at < request.at]
+        near = [each for each in before if each.agent == request.agent and _seconds(each, request) >= -60]
+        return any(is_scanned(each, before) for each in near)
     return is_scanned(request, [each for each in clicks if _seconds(each, request) <= 10])
 
 
@@ -142,7 +146,7 @@ def by_counters(world: World) -> Seen:
 def by_events(world: World) -> Seen:
     found: dict[str, dict[str, int]] = {"mail_opened": {}, "mail_clicked": {}}
     for event in world.stage.run("feedback_events", broadcast="april", limit=1_000).events:
-        if event.type in found:
+        if event.type in found and not event.machine:
             who = world.of_message[event.message]
             found[event.type][who] = found[event.type].get(who, 0) + 1
     return Seen(found["mail_opened"], found["mail_clicked"])
@@ -182,17 +186,22 @@ def by_address(world: World) -> Seen:
     return Seen()
 
 
+READ_AS = ("opens", "opens_of_people", "clicks", "clicks_of_people")
+
+
 def by_definitions(world: World) -> Seen:
     """Features, segments and journeys, with and without a condition on machines."""
     engine, found = world.stage.engine, dict[str, Any]()
     for who in WHO:
         views = engine.reader.views(world.person(who), world.stage.now + 1)
-        values = {name: views["features"][name]["value"] for name in ("opens", "clicks", "clicks_of_people")}
-        assert values["clicks"] == values["clicks_of_people"]
-        clicked = bool(values["clicks"])
-        assert ("clicked" in {name for name, each in views["segments"].items() if each}) is clicked
+        values = {name: views["features"][name]["value"] for name in READ_AS}
+        for name, of_people in (("opens", "opens_of_people"), ("clicks", "clicks_of_people")):
+            assert values[name] == values[of_people]
+        clicked, opened = bool(values["clicks"]), bool(values["opens"])
+        segments = {name for name, each in views["segments"].items() if each}
+        assert ("clicked" in segments, "opened" in segments) == (clicked, opened)
         entered = {each.properties["journey"] for each in world.stage.events(who, "journey_entered")}
-        assert entered == ({"any", "people"} if clicked else set())
+        assert entered == ({"any", "people"} if clicked else set()) | ({"openers"} if opened else set())
         found[who] = values
     return Seen(*({who: each[name] for who, each in found.items() if each[name]} for name in ("opens", "clicks")))
 
@@ -213,37 +222,39 @@ def by_analyses(world: World) -> Seen:
     """Whatever analysis takes an event type answers the same with and without a condition on machines."""
     for operation in analyses():
         for param in event_params(operation):
-            by_people = json.dumps({"event": "mail_clicked", "where": {"machine": False}})
-            whole, part = (_asked(world, operation, param, step) for step in ("mail_clicked", by_people))
-            assert whole == part, (operation.name, param)
-    trend = world.stage.run("analytics_trend", event="mail_clicked")
-    assert sum(row.events for row in trend.rows) == sum((by_events(world).clicked or {}).values())  # type: ignore[union-attr]
+            for type in ("mail_opened", "mail_clicked"):
+                by_people = json.dumps({"event": type, "where": {"machine": False}})
+                whole, part = (_asked(world, operation, param, type, step) for step in (type, by_people))
+                assert whole == part, (operation.name, param)
+    for type, seen in zip(("mail_opened", "mail_clicked"), by_events(world), strict=True):
+        trend = world.stage.run("analytics_trend", event=type)
+        assert sum(row.events for row in trend.rows) == sum((seen or {}).values())  # type: ignore[union-attr]
     return Seen()
 
 
-def _asked(world: World, operation: Operation, param: str, step: str) -> Any:
+def _asked(world: World, operation: Operation, param: str, type: str, step: str) -> Any:
     given = {"event": "mail_sent", **REQUIRED.get(operation.name, {}), param: step}
     fields = {field.name: field for field in msgspec.structs.fields(operation.params)}
     given = {name: value for name, value in given.items() if name in fields}
     if get_origin(_plain(fields[param].type)) is list:
         given[param] = ["mail_sent", step]
     elif step.startswith("{") and "where" in fields and param == "event":
-        given |= {"event": "mail_clicked", "where": json.dumps({"machine": False})}
+        given |= {"event": type, "where": json.dumps({"machine": False})}
     try:
         answer = msgspec.to_builtins(world.stage.run(operation.name, **given))
     except InvalidValue as error:
         return str(error)
     del answer["sql"]
-    return _unnamed(answer)
+    return _unnamed(answer, type)
 
 
-def _unnamed(value: Any) -> Any:
+def _unnamed(value: Any, type: str) -> Any:
     """An answer without how the event is called there: with a condition it is in the name."""
     if isinstance(value, dict):
-        return {_unnamed(name): _unnamed(each) for name, each in value.items()}
+        return {_unnamed(name, type): _unnamed(each, type) for name, each in value.items()}
     if isinstance(value, list):
-        return [_unnamed(each) for each in value]
-    return "mail_clicked" if isinstance(value, str) and "mail_clicked" in value else value
+        return [_unnamed(each, type) for each in value]
+    return type if isinstance(value, str) and type in value else value
 
 
 def _plain(annotated: Any) -> Any:

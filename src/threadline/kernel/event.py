@@ -54,11 +54,16 @@ IDENTIFIER_IGNORED = "identifier_ignored"
 """The mark of an event with an identifier that names nobody: no address, no number, or junk. It is in `Event.wire`."""
 ZONE_IGNORED = "zone_ignored"
 """The mark of an event whose `context.timezone` names no zone: it counts as one that names none."""
+ZONE_TRANSLATED = "zone_translated"
+"""The mark of an event whose `context.timezone` is a name of Windows: the zone it was taken for is in `Event.wire`."""
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
 NOT_COUNTED = "not_counted"
 """The mark of an event that says what its source may not say: it stands in the log and counts for nothing."""
+BY_MACHINE = "by_machine"
+"""The mark of an event that Threadline knows a machine to have caused: no view and no question takes it for what a
+person did, see `threadline.kernel.event_type.EventType.of_machine`."""
 GLOBAL_PRIVACY_CONTROL = "global_privacy_control"
 """The mark of an event that a browser sent with the header `Sec-GPC: 1`: its user has agreed to nothing by default."""
 MARKS = (
@@ -67,8 +72,10 @@ MARKS = (
     TIME_IGNORED,
     IDENTIFIER_IGNORED,
     ZONE_IGNORED,
+    ZONE_TRANSLATED,
     CLAIMED_HISTORY,
     NOT_COUNTED,
+    BY_MACHINE,
     GLOBAL_PRIVACY_CONTROL,
 )
 """All of them; an event that Threadline makes may have the reason for it beside them, see `Event.why`."""

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Meta, UnsetType
 
 from threadline.kernel.analytics import literal
-from threadline.kernel.event import Event
+from threadline.kernel.event import BY_MACHINE, Event
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.suggestion import nearest
 
@@ -83,6 +83,9 @@ class EventType:
     is_activity: bool | None = None
     """Whether it is something that the person did. None: if anyone may say it. A type that Threadline records may be
     activity as well, such as a click that it was the first to hear of."""
+    of_machine: str = ""
+    """The type as which an event of it counts that bears the mark `BY_MACHINE`; empty: none does. It reads as what it
+    is, and no fold, policy or question about events has to ask who did it."""
     shown: tuple[str, ...] = ()
     """Its properties that are not personal although they are text, see `threadline.kernel.disclosure`."""
     lasts: str = ""
@@ -141,6 +144,7 @@ class EventTypes:
         self._written = written
         self._named, self._seen = frozenset(named), frozenset(seen)
         self._speakers = {type.name: type.speaker for type in self.declared.values() if type.speaker != "anyone"}
+        self._of_machine = {type.name: type.of_machine for type in self.declared.values() if type.of_machine}
 
     def and_seen(self, names: Iterable[str]) -> EventTypes:
         """These, and those that somebody has sent."""
@@ -178,9 +182,14 @@ class EventTypes:
         return "seen" if name in self._seen else "unknown"
 
     def counts_as(self, event: Event) -> str:
-        """The type as which an event counts: its own, or `UNSPOKEN` where its speaker may not say it."""
+        """The type as which an event counts: its own, another where a machine caused it, `UNSPOKEN` where its speaker
+        may not say it."""
         speaker = self._speakers.get(event.type)
-        return event.type if speaker is None or may_say(speaker, event) else UNSPOKEN
+        if speaker is None:
+            return event.type
+        if not may_say(speaker, event):
+            return UNSPOKEN
+        return self._of_machine.get(event.type, event.type) if BY_MACHINE in event.marks else event.type
 
     @property
     def counts_sql(self) -> str:
@@ -191,11 +200,18 @@ class EventTypes:
             for speaker, types in by_speaker.items()
             if types
         ]
+        if self._of_machine:
+            types = ", ".join(map(literal, sorted(self._of_machine)))
+            parts.append(f"(NOT list_contains(marks, {literal(BY_MACHINE)}) OR type NOT IN ({types}))")
         return " AND ".join(parts) or "true"
 
     def counts(self, event: Event) -> bool:
-        """Whether the speaker of an event may say it; else it stands in the log and counts for nothing."""
-        return self.counts_as(event) is not UNSPOKEN
+        """Whether an event counts as what its type says."""
+        return self.counts_as(event) == event.type
+
+    def is_unspoken(self, event: Event) -> bool:
+        """Whether the speaker of an event may not say it: it stands in the log and counts for nothing."""
+        return self.counts_as(event) is UNSPOKEN
 
 
 NO_TYPES = EventTypes()

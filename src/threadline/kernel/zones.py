@@ -88,6 +88,12 @@ def zone_named(name: Any) -> str | None:
     return canonical_zone(name) if type(name) is str else None
 
 
+def zone_translated(name: Any) -> str | None:
+    """The IANA name of the zone that Windows calls so; None for all else, also for an IANA name."""
+    known = _names_in_small_letters().get(name.strip().lower(), "") if type(name) is str else ""
+    return WINDOWS_ZONES.get(known)
+
+
 def zone_of_person(profile: Any, otherwise: str) -> str:
     """The zone of the trait `timezone` of a profile, or another one where that names none."""
     traits = profile.get("traits") if isinstance(profile, dict) else None

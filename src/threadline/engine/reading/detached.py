@@ -54,7 +54,7 @@ class DetachedPeople:
         history = ReplayedHistory()
         for thread in person.heads:
             for recorded in self._events[thread]:
-                if self._catalogue.event_types.counts(recorded.event) and (
+                if not self._catalogue.event_types.is_unspoken(recorded.event) and (
                     known_at is None or recorded.known_at <= known_at
                 ):
                     history.add(recorded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from threadline.kernel.event import (
     NOT_COUNTED,
     WORKSPACE_FORM,
     ZONE_IGNORED,
+    ZONE_TRANSLATED,
     Event,
     Identifier,
     event_id,
@@ -38,7 +39,7 @@ from threadline.kernel.identity import IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
-from threadline.kernel.zones import zone_named
+from threadline.kernel.zones import zone_named, zone_translated
 
 NAMES_REMEMBERED = 30_000
 KINDS_REMEMBERED = 1_000
@@ -222,9 +223,9 @@ class Validator:
             event = msgspec.structs.replace(event, identifiers=resolved.normal, received_at=event.received_at or now)
         if resolved.ignored:
             event = _without(event, resolved.ignored)
-        if (zone := event.context.get("timezone")) and zone_named(zone) is None and event.source_type != "internal":
-            event = msgspec.structs.replace(event, marks=(*event.marks, ZONE_IGNORED))
-        if not self._types.counts(event):
+        if (zone := event.context.get("timezone")) and event.source_type != "internal":
+            event = _with_zone(event, zone)
+        if self._types.is_unspoken(event):
             event = msgspec.structs.replace(event, marks=(*event.marks, NOT_COUNTED))
         try:
             same = sent_time == event.sent_time
@@ -315,6 +316,17 @@ def _without(event: Event, ignored: Iterable[Identifier]) -> Event:
     """The event marked as one with identifiers that name nobody. They stay readable beside what its wire adds."""
     wire = {**event.wire, "ignored": {identifier.kind: identifier.value for identifier in ignored}}
     return msgspec.structs.replace(event, marks=(*event.marks, IDENTIFIER_IGNORED), wire=wire)
+
+
+def _with_zone(event: Event, zone: Any) -> Event:
+    """The event marked if the zone that it names is none, or one that had to be translated."""
+    if zone_named(zone) is None:
+        return msgspec.structs.replace(event, marks=(*event.marks, ZONE_IGNORED))
+    translated = zone_translated(zone)
+    if translated is None:
+        return event
+    wire = {**event.wire, "zone": translated}
+    return msgspec.structs.replace(event, marks=(*event.marks, ZONE_TRANSLATED), wire=wire)
 
 
 def former_digest(event: ValidatedEvent, rules: IdentityRules) -> int:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from threadline.capabilities.foundation.jobs.operations import JobView, job_view
 from threadline.kernel.applied import IndexPart
-from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, Group, NoParams, Operation, Refresh
@@ -77,11 +76,13 @@ def _step(refresh: Refresh, engine: Ports, job: Job, limit: int) -> Step:
 def elsewhere(engine: Ports, job: Job, in_force: str) -> Step | None:
     """The page of a job that has come to a process that goes by other definitions.
 
-    While servers are replaced one by one, those with the definitions of before would bring everybody back.
+    While servers are replaced one by one, those with the definitions of before would bring everybody back. A job that
+    has begun waits for one that can go on, however long it has run: given up half-way, nobody would be looked at again.
     """
     now = engine.recorder.clock()
     if job.params["definitions"] == in_force:
         return None
-    if now - job.created_at > HOUR:
-        raise Conflict("the definitions that were to be applied are in force no more")
-    return Step(job.cursor, due_at=now + ELSEWHERE_SECONDS * SECOND)
+    if now - job.created_at > HOUR and not engine.maintenance.stale():
+        return Step(refused="the definitions that were to be applied are in force no more: others are filled")
+    waits_for = "a process with the definitions that it was begun under"
+    return Step(job.cursor, due_at=now + ELSEWHERE_SECONDS * SECOND, waits_for=waits_for)

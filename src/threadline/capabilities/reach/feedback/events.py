@@ -153,7 +153,7 @@ EVENT_TYPES = (
     ),
     EventType(
         MAIL_FETCHED,
-        "A picture or a link of a mail was asked for; who did is still to be decided.",
+        "A link of a mail was asked for; whether a person did is decided ten seconds later.",
         _Fetched,
         speaker="process",
         sentence="A picture or link of the mail “{template}” was asked for",
@@ -161,7 +161,7 @@ EVENT_TYPES = (
     ),
     EventType(
         MAIL_SCANNED,
-        "A machine has asked for a picture or a link of a mail.",
+        "A machine has followed a link of a mail, or repeated what it asked for.",
         _Fetched,
         speaker="process",
         sentence="A machine looked through the mail “{template}”",
@@ -169,11 +169,12 @@ EVENT_TYPES = (
     ),
     EventType(
         MAIL_OPENED,
-        "A mail was shown to a person. Earlier versions recorded machines' as well, with `machine` true.",
+        "The picture of a mail was loaded: a person looked at it, or with `machine` true a machine did.",
         _Seen,
         speaker="process",
         is_activity=True,
         sentence="Opened the mail “{template}”",
+        of_machine=MAIL_SCANNED,
         shown=_LED_TO,
     ),
     EventType(

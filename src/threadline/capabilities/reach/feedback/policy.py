@@ -1,4 +1,4 @@
-"""Policies: bounces and complaints suppress an address in the same commit; a fetch is decided ten seconds later."""
+"""Policies: bounces and complaints suppress an address in the same commit; a click is decided ten seconds later."""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, Protocol
 
+from msgspec.structs import replace
+
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.reach.feedback.definition import read_feedback
 from threadline.capabilities.reach.feedback.events import (
     ABOUT,
     MAIL_BOUNCED,
@@ -16,15 +20,15 @@ from threadline.capabilities.reach.feedback.events import (
     MAIL_SCANNED,
     SOURCE,
 )
-from threadline.capabilities.reach.feedback.fetches import MAIL_FETCHES, fetch_of, repeated
+from threadline.capabilities.reach.feedback.fetches import MAIL_FETCHES, State, by_machine, fetch_of, repeated
 from threadline.capabilities.reach.feedback.finding import FindingPorts, find_mail
 from threadline.capabilities.reach.feedback.machines import is_image_proxy, machine_agent
 from threadline.capabilities.reach.feedback.repetitions import count_only
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.event import Event, Recorded
+from threadline.kernel.event import BY_MACHINE, Event, Recorded
 from threadline.kernel.ids import short_hash
-from threadline.kernel.ports import WithJobs, WithReader, WithRecorder, WithRejected
+from threadline.kernel.ports import WithCatalogue, WithJobs, WithReader, WithRecorder, WithRejected
 from threadline.kernel.rejected import RejectedEntry, keepable
 from threadline.kernel.time import MINUTE
 from threadline.wire.feedback import Feedback, Kind
@@ -34,7 +38,7 @@ EARLY = 15 * MINUTE
 _TYPES: dict[Kind, str] = {
     "delivered": MAIL_DELIVERED,
     "delayed": MAIL_DELAYED,
-    "opened": MAIL_FETCHED,
+    "opened": MAIL_OPENED,
     "clicked": MAIL_FETCHED,
     "bounced": MAIL_BOUNCED,
     "complained": MAIL_COMPLAINED,
@@ -42,7 +46,7 @@ _TYPES: dict[Kind, str] = {
 }
 
 
-class RecordingPorts(FindingPorts, WithJobs, WithReader, WithRecorder, WithRejected, Protocol):
+class RecordingPorts(FindingPorts, WithCatalogue, WithJobs, WithReader, WithRecorder, WithRejected, Protocol):
     """What recording feedback needs."""
 
 
@@ -75,13 +79,13 @@ def take(ports: RecordingPorts, workspace: str, feedback: Feedback, payload: Any
         keep(ports, workspace, feedback.key, "unmatched_feedback", "no mail of ours has this id", payload or feedback)
         return Taken("unmatched")
     if feedback.kind == "sent":
-        return Taken("nothing", message=_text(sent, "message"))
+        return Taken("nothing", message=_text(sent.event, "message"))
     return record(ports, sent, feedback)
 
 
 def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
     """Record feedback about a mail that is found."""
-    message, address = _text(sent, "message"), _text(sent, "address")
+    message, address = _text(sent.event, "message"), _text(sent.event, "address")
     details = dict(feedback.details)
     if feedback.recipient and normal_address(feedback.recipient) != normal_address(address):
         if feedback.kind != "bounced" or normal_address(address) in map(normal_address, feedback.reached):
@@ -89,9 +93,6 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
             return Taken("nothing", message=message)
         # Behind our recipient somebody else does not exist, to whom the mail was forwarded.
         details |= {"bounce": "transient" if details.get("bounce") == "permanent" else details.get("bounce")}
-    type, is_fetch = _TYPES[feedback.kind], feedback.kind in ("opened", "clicked")
-    if is_fetch:
-        details, type = _fetch(feedback, details)
     workspace = sent.event.workspace
     known = ports.log.of_key(workspace, SOURCE, feedback.key)
     if known is not None:
@@ -99,7 +100,7 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
     person, now = ports.reader.person_of(sent), ports.recorder.clock()
     about = {name: value for name in ABOUT if (value := sent.event.properties.get(name)) is not None}
     event = Event(
-        type=type,
+        type=_TYPES[feedback.kind],
         identifiers=(person.identifiers[sent.thread],),
         # A provider's clock may be ahead; what has happened counts at once.
         occurred_at=min(feedback.at or now, now),
@@ -110,8 +111,9 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
         properties={"message": message, **about, **details},
         received_at=now,
     )
-    if is_fetch:
+    if feedback.kind in ("opened", "clicked"):
         fetches = ports.reader.state(person, MAIL_FETCHES.name, ports.recorder.now())
+        event = _fetch(event, feedback.kind, _why(ports, sent, event, feedback.kind == "opened", fetches))
         if like := repeated(fetches, fetch_of(event), now):
             count_only(ports, workspace, like, now)
             return Taken("counted", like, message)
@@ -141,17 +143,34 @@ def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: st
     )
 
 
-def _fetch(feedback: Feedback, details: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The properties and the type of a fetch: a machine's or a person's where it says so itself, else undecided."""
-    agent, opened = str(details.get("agent", "")), feedback.kind == "opened"
-    if opened and is_image_proxy(agent) and "why" not in details:
-        return {**details, "machine": False}, MAIL_OPENED
-    details = {"fetch": feedback.kind, **details}
-    if "why" not in details and (why := machine_agent(agent, opened)):
-        details["why"] = why
-    return ({**details, "machine": True}, MAIL_SCANNED) if "why" in details else (details, MAIL_FETCHED)
+def _fetch(event: Event, kind: Kind, why: str) -> Event:
+    """The event of a fetch. An open is decided here; a click that may be a person's is one only in a few seconds."""
+    properties: dict[str, Any] = {**event.properties, **({"why": why} if why else {})}
+    if kind == "opened":
+        return replace(event, properties={**properties, "machine": bool(why)}, marks=(BY_MACHINE,) if why else ())
+    properties["fetch"] = kind
+    return (
+        replace(event, type=MAIL_SCANNED, properties={**properties, "machine": True})
+        if why
+        else replace(event, properties=properties)
+    )
 
 
-def _text(recorded: Recorded, name: str) -> str:
-    value = recorded.event.properties.get(name)
+def _why(ports: WithCatalogue, sent: Recorded, event: Event, opened: bool, fetches: State) -> str:
+    """Why a fetch is a machine's, as far as is known when it comes in; empty: it may be a person's."""
+    agent = str(event.properties.get("agent", ""))
+    if why := _text(event, "why") or machine_agent(agent, opened):
+        return why
+    if opened and is_image_proxy(agent):
+        return ""
+    definitions = ports.catalogue.definitions
+    rules = read_feedback(definitions if isinstance(definitions, Definitions) else None)
+    # A mail of which nobody knew whether it was sent is settled by this, as sent now.
+    if 0 < event.occurred_at - sent.event.occurred_at < rules.machine_within:
+        return "soon"
+    return by_machine(fetches, fetch_of(event), event.occurred_at) if opened else ""
+
+
+def _text(event: Event, name: str) -> str:
+    value = event.properties.get(name)
     return value if isinstance(value, str) else ""

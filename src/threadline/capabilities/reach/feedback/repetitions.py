@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from threadline.capabilities.reach.feedback.events import MAIL_FETCHED, MAIL_SCANNED, SOURCE
+from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.ports import Ports, WithJobs, WithStore
@@ -44,16 +45,25 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
             key=f"{like.id}/{hour}",
             source=SOURCE,
             source_type="internal",
-            type=MAIL_SCANNED if like.event.type == MAIL_SCANNED else MAIL_FETCHED,
+            **_counted(like.event, item.version),
             occurred_at=(hour + 1) * HOUR,
+            marks=(),
             received_at=engine.recorder.clock(),
-            properties={**like.event.properties, "count": item.version},
         )
         for item in items
         if (like := known.get(item.key.sort)) is not None
     ]
     counts = {"done": sum(item.version for item in items)}
     return Step(events=events, writes=[Delete(item.key) for item in items], counts=counts, finished=len(items) < limit)
+
+
+def _counted(event: Event, count: int) -> dict[str, Any]:
+    """The type and the properties of the event that has how often a fetch was repeated; it is no open and no click."""
+    is_machine = event.properties.get("machine") is True
+    properties = {"fetch": "opened", **event.properties, "count": count}
+    if not is_machine:
+        properties.pop("machine", None)
+    return {"type": MAIL_SCANNED if is_machine else MAIL_FETCHED, "properties": properties}
 
 
 KIND = JobKind(JOB_KIND, _step)

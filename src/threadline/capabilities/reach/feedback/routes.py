@@ -1,6 +1,6 @@
 """The public addresses of feedback: links that count clicks, the pixel that counts opens, and the webhook of SNS.
 
-A fetch is recorded by GET: that it was asked for is what has happened; by whom is decided later. Where a click leads is
+A fetch is recorded by GET: that it was asked for is what has happened. Where a click leads is
 signed, so nobody can make these links lead elsewhere.
 """
 
@@ -12,7 +12,7 @@ from urllib.parse import quote
 from threadline.capabilities.reach.feedback.definition import FeedbackRules
 from threadline.capabilities.reach.feedback.finding import find_mail
 from threadline.capabilities.reach.feedback.links import CLICK, OPEN
-from threadline.capabilities.reach.feedback.machines import AGENT_LENGTH_MAX, is_image_proxy, machine
+from threadline.capabilities.reach.feedback.machines import AGENT_LENGTH_MAX, machine
 from threadline.capabilities.reach.feedback.notifications import Certificates, take_envelope
 from threadline.capabilities.reach.feedback.recording import record
 from threadline.kernel.errors import NotFound, ThreadlineError
@@ -44,7 +44,7 @@ def routes(rules: FeedbackRules) -> list[PublicRoute]:
         if signed is None:
             return PublicAnswer(_GONE, status=404)
         message, link = map(str, signed.values)
-        _note(engine, rules, request, signed.workspace, message, "clicked", link)
+        _note(engine, request, signed.workspace, message, "clicked", link)
         if not link:
             return PublicAnswer(_EMPTY)
         return PublicAnswer(status=302, headers={**_NO_STORE, "location": location(link)})
@@ -52,7 +52,7 @@ def routes(rules: FeedbackRules) -> list[PublicRoute]:
     def opened(engine: Ports, request: PublicRequest) -> PublicAnswer:
         signed = engine.signer.read(OPEN, request.path["token"].removesuffix(".gif"))
         if signed is not None:
-            _note(engine, rules, request, signed.workspace, str(signed.values[0]), "opened", "")
+            _note(engine, request, signed.workspace, str(signed.values[0]), "opened", "")
         return PublicAnswer(PIXEL, "image/gif", headers=_NO_STORE)
 
     def sns(engine: Ports, request: PublicRequest) -> PublicAnswer:
@@ -99,9 +99,7 @@ def location(link: str) -> str:
     return quote(link, safe="!#$%&'()*+,/:;=?@[]~-._")
 
 
-def _note(
-    engine: Ports, rules: FeedbackRules, request: PublicRequest, workspace: str, message: str, kind: Kind, link: str
-) -> None:
+def _note(engine: Ports, request: PublicRequest, workspace: str, message: str, kind: Kind, link: str) -> None:
     """Record it. Whatever is wrong with the store, the person gets to where the link leads."""
     try:
         at = engine.recorder.clock()
@@ -110,9 +108,6 @@ def _note(
             return
         agent = request.headers.get("user-agent", "")[:AGENT_LENGTH_MAX]
         why = machine(request.method, request.headers, opened=kind == "opened")
-        # A mail of which nobody knew whether it was sent is settled by this, as sent now.
-        if not why and 0 < at - sent.event.occurred_at < rules.machine_within and not is_image_proxy(agent):
-            why = "soon"
         if not why and kind == "clicked" and not link:
             why = "honeypot"
         details = {"agent": agent, **({"link": link} if kind == "clicked" else {}), **({"why": why} if why else {})}
