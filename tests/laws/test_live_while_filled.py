@@ -42,12 +42,15 @@ segments:
   big: {when: {field: features.spent, greater_than: 50}}
   other: {when: {not: {field: segments.big.since, exists: true}}}
 leaderboards: {visits: {score: streaks.visits.current}, spenders: {score: features.spent}}
-streaks: {visits: {cadence: day, milestones: [3]}}
+streaks:
+  visits: {cadence: day, milestones: [2, 3]}
+  orders: {cadence: week, events: purchase_completed, milestones: [1, 2]}
 mail:
   senders: {shop: {from: n@shop.example}}
   templates: {hello: {subject: a, text: x}, big: {subject: a, text: x}}
 journeys:
   bought: {trigger: {segment: buyers}, reentry: always, steps: [{send: hello}]}
+  kept_on: {trigger: {event: streak_milestone_reached}, reentry: always, steps: [{send: hello}]}
   became_big: {trigger: {segment: big}, reentry: always, steps: [{send: big}]}
 destinations: {crm: {url: "https://crm.example.com/hooks"}}
 rules: {call: {conditions: {field: event.type, exists: true}, actions: [{call_webhook: {destination: crm}}]}}

@@ -377,7 +377,7 @@ class Maintenance(FilledIndexes, Protocol):
         ...
 
     def refresh(self, cursor: str, limit: int) -> Advanced:
-        """Look at everybody's segments and leaderboards again, from a cursor on, where states have changed without an
+        """Look at everybody's segments, boards and milestones again, from a cursor on, where states have changed without an
         event."""
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -255,9 +256,13 @@ def _writes_of_marks(store: Store, catalogue: Catalogue, besides: Put) -> list[P
     missing = [mark for name, mark in wanted.items() if name not in stored or stored[name].value != mark.value]
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = {item.key: item.value for item in stored.values() if (item.key, item.value) not in right}
-    other |= {_step_key(r.name): _NONE for r in catalogue.refreshes if _step_key(r.name).partition not in stored}
+    # A step that an earlier version did not have is done where its definitions are those that everybody is up to.
+    new = [mark for mark in map(partial(_step_mark, catalogue), steps[1:]) if mark.key.partition not in stored]
+    is_applied = applied is not None and applied.value == besides.value
+    other |= {mark.key: _NONE for mark in new if not is_applied}
     left = {key: _left(catalogue, key, value, stored) for key, value in other.items()}
     writes = {key: Put(key, left[key]) for key, value in other.items() if left[key] != value}
+    writes |= {mark.key: mark for mark in new if is_applied}
     versions = {item.key: item.version for item in stored.values()}
     if applied is None or applied.value != besides.value:
         missing.append(besides)

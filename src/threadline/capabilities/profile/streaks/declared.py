@@ -10,13 +10,16 @@ from threadline.capabilities.profile.streaks.definition import StreakSet, read_s
 from threadline.capabilities.profile.streaks.operations import operations
 from threadline.capabilities.profile.streaks.policy import policy
 from threadline.capabilities.profile.streaks.projection import projection
+from threadline.capabilities.profile.streaks.refresh import milestones_refresh
 from threadline.kernel.lasting import Lasting
 
 
 def declare(definitions: Definitions) -> list[Any]:
     """The projection, the policy and the operations that depend on what is declared."""
     streaks = read_streaks(definitions)
-    return [projection(streaks), policy(streaks), _lasting(streaks), *operations(streaks)]
+    refresh = milestones_refresh(streaks)
+    made = [projection(streaks), policy(streaks), _lasting(streaks), *operations(streaks)]
+    return made if refresh is None else [*made, refresh]
 
 
 def _lasting(streaks: StreakSet) -> Lasting:

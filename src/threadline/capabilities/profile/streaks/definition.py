@@ -204,6 +204,14 @@ class StreakSet:
         tallies = {streak.name: self.tally(streak) for streak in self.streaks}
         return {name: (f"t{self.tallies.index(tally)}", tally) for name, tally in tallies.items()}
 
+    def version(self, streak: Streak) -> str:
+        """A short hash of what decides how long a run of a streak is, and which of its lengths are milestones."""
+        calendar = self.calendar
+        days = [calendar.active, calendar.timezone, calendar.day_start, calendar.week_start]
+        days += [[each.first, each.last, sorted(each.streaks)] for each in calendar.amnesty]
+        shape = [self.tally(streak), streak.cadence, streak.times, streak.counting, streak.grace, streak.freezes]
+        return content_hash([days, shape, streak.milestones])
+
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of what shapes the state. What only shapes the view, such as freezes, is not part of it."""

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta
 from threadline.kernel.event_type import EventType, Maybe, Properties
 
 STREAK_MILESTONE_REACHED = "streak_milestone_reached"
+STREAKS_REFRESHED = "threadline.streaks_refreshed"
 ZONE_HOPPING_DETECTED = "zone_hopping_detected"
 STREAK_FREEZE_GRANTED = "streak_freeze_granted"
 STREAK_AMNESTY_GRANTED = "streak_amnesty_granted"
@@ -21,6 +22,13 @@ class _Milestone(Properties):
     streak: Annotated[str, Meta(description="The streak.")]
     length: Annotated[int, Meta(description="The milestone, in periods.")]
     day: Annotated[str, Meta(description="The local day on which it was reached.")]
+
+
+class _Refreshed(Properties):
+    parts: Maybe[Annotated[list[str], Meta(description="The streaks; all of them if it is left out.")]] = UNSET
+    before: Maybe[
+        Annotated[int, Meta(description="They are looked at as they were before this instant; microseconds.")]
+    ] = UNSET
 
 
 class _Hopping(Properties):
@@ -75,5 +83,11 @@ EVENT_TYPES = (
         sentence="Streaks are safe from {from} to {to}",
         shown=("from", "streak", "to"),
         lasts="a streak goes on over the days that it saved",
+    ),
+    EventType(
+        STREAKS_REFRESHED,
+        "Somebody asks to look at the milestones of the person again.",
+        _Refreshed,
+        speaker="threadline",
     ),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from threadline.capabilities.profile.streaks.day_ranges import pairs
 from threadline.capabilities.profile.streaks.definition import Streak, StreakSet
@@ -11,6 +12,7 @@ from threadline.capabilities.profile.streaks.events import (
     STREAK_AMNESTY_GRANTED,
     STREAK_FREEZE_GRANTED,
     STREAK_MILESTONE_REACHED,
+    STREAKS_REFRESHED,
     ZONE_HOPPING_DETECTED,
 )
 from threadline.capabilities.profile.streaks.grants import AMNESTY, HOPS, MILESTONES
@@ -23,6 +25,7 @@ from threadline.capabilities.profile.streaks.window import stays
 from threadline.kernel.calendar import day_text, days_left_out
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
+from threadline.kernel.operation import BEFORE, PARTS
 from threadline.kernel.policy import (
     TIMER_FIRED,
     Emit,
@@ -42,7 +45,7 @@ HOPS_MAX = 2
 TIMER = "milestones"
 """Of one cause may come so much and no more: what was reached beyond that is told by a timer that is due at once. The
 same timer looks again when an event that lies ahead of the clock counts."""
-_LENGTHENING = frozenset({MERGED, STREAK_AMNESTY_GRANTED, STREAK_FREEZE_GRANTED, TIMER_FIRED})
+_LENGTHENING = frozenset({MERGED, STREAK_AMNESTY_GRANTED, STREAK_FREEZE_GRANTED, STREAKS_REFRESHED, TIMER_FIRED})
 """After these any run may be longer, or be alive, although no day was added."""
 
 
@@ -66,11 +69,15 @@ def policy(streaks: StreakSet) -> Policy:
 def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
     if event.type in _LENGTHENING:
-        return _within_budget(
-            watched, [wish for watch in watched for wish in _reached(watch.streak, known, event)], known
-        )
+        looked, at = watched, None
+        if event.type == STREAKS_REFRESHED:
+            parts, before = event.properties.get(PARTS), event.properties.get(BEFORE)
+            looked = [watch for watch in watched if parts is None or watch.streak.name in parts]
+            at = None if before is None else before - 1
+        wishes = [wish for watch in looked for wish in _reached(watch.streak, known, event, at)]
+        return _within_budget(watched, wishes, known)
     state: State = known[NAME]
-    wishes: list[Wish] = []
+    wishes = []
     travels = len(state.get(NAMED, ())) > 1
     near = [watch for watch in watched if not watch.is_far(state)]
     if near or travels:
@@ -156,16 +163,24 @@ class Watched:
         return any(reached.get(str(length), done[-2] - 1) < done[-2] for length in lengths)
 
 
-def _reached(streak: Streak, known: PolicyView, event: Event) -> Iterator[Wish]:
-    view = known.view(NAME)[streak.name]
-    if not view["current"]:
-        return
-    begun, day = view["run"]["from"], view["run"]["to"]
+def _reached(streak: Streak, known: PolicyView, event: Event, at: int | None = None) -> Iterator[Wish]:
+    view = known.view(NAME, at)[streak.name]
     # From the state, not the view: an event further ahead may have led to it already.
-    reached = known[NAME].get(MILESTONES, {}).get(streak.name, {})
-    for length in streak.milestones:
-        # Once in each run: a milestone on a day of this run is not emitted again, however runs have grown together.
-        if length <= view["current"] and (str(length) not in reached or day_text(reached[str(length)]) < begun):
-            details = {"streak": streak.name, "length": length, "day": day}
-            key = f"{streak.name}:{length}"
-            yield Emit(type=STREAK_MILESTONE_REACHED, key=key, occurred_at=event.occurred_at, properties=details)
+    for length in unreported(streak, view, known[NAME].get(MILESTONES, {}).get(streak.name, {})):
+        details = {"streak": streak.name, "length": length, "day": view["run"]["to"]}
+        key = f"{streak.name}:{length}"
+        yield Emit(type=STREAK_MILESTONE_REACHED, key=key, occurred_at=event.occurred_at, properties=details)
+
+
+def unreported(streak: Streak, view: Mapping[str, Any], reported: Mapping[str, int]) -> list[int]:
+    """The milestones of a run that is alive for which there is no event, by the newest day on which each length was
+    reported."""
+    if not view["current"]:
+        return []
+    begun = view["run"]["from"]
+    # Once in each run: a milestone on a day of this run is not emitted again, however runs have grown together.
+    return [
+        length
+        for length in streak.milestones
+        if length <= view["current"] and (str(length) not in reported or day_text(reported[str(length)]) < begun)
+    ]

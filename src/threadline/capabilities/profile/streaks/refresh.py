@@ -1,0 +1,82 @@
+"""Milestones of everybody looked at again: who passed one before it was declared gets the event for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Protocol
+
+from threadline.capabilities.profile.streaks.definition import StreakSet
+from threadline.capabilities.profile.streaks.events import STREAKS_REFRESHED
+from threadline.capabilities.profile.streaks.policy import unreported
+from threadline.capabilities.profile.streaks.projection import NAME
+from threadline.kernel.applied import IndexPart
+from threadline.kernel.calendar import day_of
+from threadline.kernel.event import Event, marks_of
+from threadline.kernel.operation import BEFORE, PARTS, Refresh, RefreshPart, first_due, refresh_reason
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.why import DEFINITIONS, Why
+
+
+class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
+    """What is needed here of the engine."""
+
+
+def milestones_refresh(streaks: StreakSet) -> Refresh | None:
+    """The refresh of everybody's milestones, by these definitions; None where there are none."""
+    parts = {streak.name: RefreshPart(streaks.version(streak)) for streak in streaks.streaks if streak.milestones}
+    if not parts:
+        return None
+    return Refresh(
+        NAME,
+        streaks.fingerprint,
+        partial(_page, streaks),
+        parts,
+        foretold=True,
+        event=STREAKS_REFRESHED,
+        lacks=partial(_lacks, streaks),
+    )
+
+
+def _lacks(streaks: StreakSet, known: PersonView, names: Collection[str]) -> bool:
+    """Whether a run that is alive is as long as a milestone for which it has no event."""
+    views = known.view(NAME)
+    for streak in streaks.streaks:
+        view = views[streak.name]
+        reported = {str(each["length"]): day_of(each["day"]) or 0 for each in view["milestones"]}
+        if streak.name in names and unreported(streak, view, reported):
+            return True
+    return False
+
+
+def _page(streaks: StreakSet, engine: Needs, after: str, limit: int) -> tuple[int, str]:
+    page, following = engine.reader.people(None, after, limit)
+    now, why = engine.recorder.now(), refresh_reason(engine, NAME)
+    names = {streak.name for streak in streaks.streaks if streak.milestones}
+    if why == DEFINITIONS:
+        filling = engine.maintenance.filling(IndexPart(NAME, name, rows=False) for name in sorted(names))
+        names = {unfilled.part.of for unfilled in filling if unfilled.part.name == NAME}
+    events = []
+    for person in page:
+        due = first_due(person.timers, NAME, now) if why == DEFINITIONS else None
+        if _lacks(streaks, engine.reader.as_of(person, now if due is None else due - 1), names):
+            properties = {PARTS: sorted(names)} if due is None else {PARTS: sorted(names), BEFORE: due}
+            events.append(_request(engine, person, why, properties))
+    engine.recorder.record(events, known=True)
+    return len(page), following
+
+
+def _request(engine: WithRecorder, person: Person, why: Why, properties: dict[str, Any]) -> Event:
+    return Event(
+        type=STREAKS_REFRESHED,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=engine.recorder.clock(),
+        # At one position of the person it is one request, which moves the position.
+        key=f"streaks/{person.id}/{person.position}",
+        source="threadline.streaks",
+        source_type="internal",
+        workspace=person.workspace,
+        properties=properties,
+        marks=marks_of(why),
+    )
