@@ -45,9 +45,9 @@ import msgspec
 
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Chart
-from threadline.kernel.event import Event, Receipt
+from threadline.kernel.event import Event, Receipt, marks_of
 from threadline.kernel.policy import PolicyView, Read
-from threadline.kernel.ports import Ports, WithMaintenance
+from threadline.kernel.ports import Person, Ports, WithMaintenance, WithRecorder
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
 from threadline.kernel.why import DEFINITIONS, REFRESH, Why
@@ -174,6 +174,27 @@ def first_due(timers: Mapping[str, int], policy: str, now: int) -> int | None:
 def refresh_reason(engine: WithMaintenance, name: str) -> Why:
     """Why everybody is looked at again by the refresh of this name."""
     return DEFINITIONS if name in engine.maintenance.stale() else REFRESH
+
+
+def refresh_request(
+    engine: WithRecorder, refresh: tuple[str, str], person: Person, why: Why, parts: Collection[str], due: int | None
+) -> Event:
+    """The event by which a `Refresh`, by its name and the type of its event, looks at parts of a person; none: all.
+    ``due``: the instant before which it looks."""
+    name, type = refresh
+    asked = {PARTS: sorted(parts)} if parts else {}
+    return Event(
+        type=type,
+        identifiers=(person.identifiers[person.id],),
+        occurred_at=engine.recorder.clock(),
+        # At one position of the person it is one request, which moves the position.
+        key=f"{name}/{person.id}/{person.position}",
+        source=f"threadline.{name}",
+        source_type="internal",
+        workspace=person.workspace,
+        properties=asked if due is None else {**asked, BEFORE: due},
+        marks=marks_of(why),
+    )
 
 
 def _never(result: Any) -> bool:

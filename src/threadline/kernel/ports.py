@@ -377,8 +377,8 @@ class Maintenance(FilledIndexes, Protocol):
         ...
 
     def refresh(self, cursor: str, limit: int) -> Advanced:
-        """Look at everybody's segments, boards and milestones again, from a cursor on, where states have changed without an
-        event."""
+        """Look at everybody's segments, leaderboards and milestones again, from a cursor on, where states have changed
+        without an event."""
         ...
 
     def write_rows(self, name: str) -> int:

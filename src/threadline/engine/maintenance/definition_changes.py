@@ -109,8 +109,8 @@ class Maintenance:
         return Foretold(people, rehearsal.consequences, following)
 
     def refresh(self, cursor: str, limit: int) -> Advanced:
-        """Look at everybody's segments, boards and milestones again, from a cursor on, where states have changed without an
-        event."""
+        """Look at everybody's segments, leaderboards and milestones again, from a cursor on, where states have changed
+        without an event."""
         return applying.refresh(self._catalogue, self._engine, cursor, limit)
 
     def _clear(self) -> None:

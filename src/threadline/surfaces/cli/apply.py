@@ -40,9 +40,10 @@ PAGE_PEOPLE = 500
 def apply(session: Session, dry_run: bool, background: bool, yes: bool, as_json: bool) -> None:
     """Check the definitions, show what has changed, and bring everybody up to it.
 
-    People's states are folded again, then segments, leaderboards and milestones are refreshed. A version of a rule is fixed from
-    then on. What that would cause (entries, mails, webhooks) is rehearsed first, and it asks before it sends more than
-    a hundred of these. It can be stopped at any time and started again, and does nothing where nothing has changed.
+    People's states are folded again, then segments, leaderboards and milestones are refreshed. A version of a rule is
+    fixed from then on. What that would cause (entries, mails, webhooks) is rehearsed first, and it asks before it sends
+    more than a hundred of these. It can be stopped at any time and started again, and does nothing where nothing has
+    changed.
 
     A server that is named by --url takes in the definitions that stand where it runs, and does the same.
     """

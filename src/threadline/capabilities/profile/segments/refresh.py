@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from threadline.capabilities.profile.segments.definition import Segment
 from threadline.capabilities.profile.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.profile.segments.membership import Memberships, next_change
 from threadline.capabilities.profile.segments.projection import SEGMENTS
 from threadline.kernel.applied import IndexPart
-from threadline.kernel.event import Event, marks_of
-from threadline.kernel.operation import BEFORE, PARTS, Refresh, RefreshPart, first_due, refresh_reason
+from threadline.kernel.operation import Refresh, RefreshPart, first_due, refresh_reason, refresh_request
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
-from threadline.kernel.why import DEFINITIONS, Why
+from threadline.kernel.why import DEFINITIONS
 
 
 class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
@@ -57,8 +56,8 @@ def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) ->
         due = first_due(person.timers, SEGMENTS.name, now) if why == DEFINITIONS else None
         at = now if due is None else due - 1
         if _outdated(segments, asked, Memberships(engine.reader.as_of(person, at), at), person):
-            parts = {} if len(asked) == len(segments) else {PARTS: sorted(names)}
-            events.append(_request(engine, person, why, parts if due is None else parts | {BEFORE: due}))
+            parts = () if len(asked) == len(segments) else names
+            events.append(refresh_request(engine, (SEGMENTS.name, SEGMENTS_REFRESHED), person, why, parts, due))
     engine.recorder.record(events, known=True)
     return len(page), following
 
@@ -85,18 +84,3 @@ def _differs(segments: Sequence[Segment], asked: Sequence[Segment], memberships:
         if name not in others
     }
     return recorded != {segment.name: segment.version for segment in asked if memberships.belongs(segment)}
-
-
-def _request(engine: WithRecorder, person: Person, why: Why, properties: dict[str, Any]) -> Event:
-    return Event(
-        type=SEGMENTS_REFRESHED,
-        identifiers=(person.identifiers[person.id],),
-        occurred_at=engine.recorder.clock(),
-        # Told twice at one position it is the same wish, and it moves the position.
-        key=f"segments/{person.id}/{person.position}",
-        source="threadline.segments",
-        source_type="internal",
-        workspace=person.workspace,
-        properties=properties,
-        marks=marks_of(why),
-    )

@@ -208,7 +208,7 @@ class StreakSet:
         """A short hash of what decides how long a run of a streak is, and which of its lengths are milestones."""
         calendar = self.calendar
         days = [calendar.active, calendar.timezone, calendar.day_start, calendar.week_start]
-        days += [[each.first, each.last, sorted(each.streaks)] for each in calendar.amnesty]
+        days += [[amnesty.first, amnesty.last, sorted(amnesty.streaks)] for amnesty in calendar.amnesty]
         shape = [self.tally(streak), streak.cadence, streak.times, streak.counting, streak.grace, streak.freezes]
         return content_hash([days, shape, streak.milestones])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from threadline.capabilities.profile.streaks.definition import StreakSet
 from threadline.capabilities.profile.streaks.events import STREAKS_REFRESHED
@@ -12,11 +12,10 @@ from threadline.capabilities.profile.streaks.policy import unreported
 from threadline.capabilities.profile.streaks.projection import NAME
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.calendar import day_of
-from threadline.kernel.event import Event, marks_of
-from threadline.kernel.operation import BEFORE, PARTS, Refresh, RefreshPart, first_due, refresh_reason
+from threadline.kernel.operation import Refresh, RefreshPart, first_due, refresh_reason, refresh_request
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
-from threadline.kernel.why import DEFINITIONS, Why
+from threadline.kernel.ports import WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.why import DEFINITIONS
 
 
 class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
@@ -44,7 +43,7 @@ def _lacks(streaks: StreakSet, known: PersonView, names: Collection[str]) -> boo
     views = known.view(NAME)
     for streak in streaks.streaks:
         view = views[streak.name]
-        reported = {str(each["length"]): day_of(each["day"]) or 0 for each in view["milestones"]}
+        reported = {str(milestone["length"]): day_of(milestone["day"]) or 0 for milestone in view["milestones"]}
         if streak.name in names and unreported(streak, view, reported):
             return True
     return False
@@ -61,22 +60,6 @@ def _page(streaks: StreakSet, engine: Needs, after: str, limit: int) -> tuple[in
     for person in page:
         due = first_due(person.timers, NAME, now) if why == DEFINITIONS else None
         if _lacks(streaks, engine.reader.as_of(person, now if due is None else due - 1), names):
-            properties = {PARTS: sorted(names)} if due is None else {PARTS: sorted(names), BEFORE: due}
-            events.append(_request(engine, person, why, properties))
+            events.append(refresh_request(engine, (NAME, STREAKS_REFRESHED), person, why, names, due))
     engine.recorder.record(events, known=True)
     return len(page), following
-
-
-def _request(engine: WithRecorder, person: Person, why: Why, properties: dict[str, Any]) -> Event:
-    return Event(
-        type=STREAKS_REFRESHED,
-        identifiers=(person.identifiers[person.id],),
-        occurred_at=engine.recorder.clock(),
-        # At one position of the person it is one request, which moves the position.
-        key=f"streaks/{person.id}/{person.position}",
-        source="threadline.streaks",
-        source_type="internal",
-        workspace=person.workspace,
-        properties=properties,
-        marks=marks_of(why),
-    )
