@@ -177,12 +177,17 @@ def refresh_reason(engine: WithMaintenance, name: str) -> Why:
 
 
 def refresh_request(
-    engine: WithRecorder, refresh: tuple[str, str], person: Person, why: Why, parts: Collection[str], due: int | None
+    engine: WithRecorder,
+    refresh: tuple[str, str],
+    person: Person,
+    why: Why,
+    parts: Collection[str] | None,
+    due: int | None,
 ) -> Event:
-    """The event by which a `Refresh`, by its name and the type of its event, looks at parts of a person; none: all.
-    ``due``: the instant before which it looks."""
+    """The event by which a `Refresh`, by its name and the type of its event, looks at parts of a person; None: at all
+    of them. ``due``: the instant before which it looks."""
     name, type = refresh
-    asked = {PARTS: sorted(parts)} if parts else {}
+    asked = {} if parts is None else {PARTS: sorted(parts)}
     return Event(
         type=type,
         identifiers=(person.identifiers[person.id],),

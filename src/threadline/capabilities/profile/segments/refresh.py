@@ -56,7 +56,7 @@ def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) ->
         due = first_due(person.timers, SEGMENTS.name, now) if why == DEFINITIONS else None
         at = now if due is None else due - 1
         if _outdated(segments, asked, Memberships(engine.reader.as_of(person, at), at), person):
-            parts = () if len(asked) == len(segments) else names
+            parts = None if len(asked) == len(segments) else names
             events.append(refresh_request(engine, (SEGMENTS.name, SEGMENTS_REFRESHED), person, why, parts, due))
     engine.recorder.record(events, known=True)
     return len(page), following
