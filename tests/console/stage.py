@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,11 @@ def record(engine: Engine, *events: tuple[str, str, dict[str, Any]]) -> None:
     client = TestClient(Application(engine, Settings(access_log=False)))
     answer = client.post("/v1/events", json={"events": given}, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 200, answer.text
+
+
+def close_up(markup: str) -> str:
+    """A page without the whitespace beside its tags: how its template is laid out shows in no test."""
+    return re.sub(r"\s*(<[^>]*>)\s*", r"\1", markup)
 
 
 class _Elements(html.parser.HTMLParser):

@@ -380,7 +380,9 @@ def test_names_of_what_there_is_are_offered_where_an_action_asks_for_them() -> N
         right = {"_csrf": csrf_of(client, engine)}
         panel = client.post("/rules/new?part=panel", data={**_filled(("0.kind", "emit_event")), **right}).text
         assert re.search(
-            r'<datalist id="offered-event-type">.*<option value="purchase_completed">Purchase completed<', panel
+            r'<datalist id="offered-event-type">.*<option value="purchase_completed">Purchase completed<',
+            panel,
+            re.DOTALL,
         )
         assert 'list="offered-event-type"' in panel
         panel = client.post("/rules/new?part=panel", data={**_filled(("0.kind", "tag")), **right}).text

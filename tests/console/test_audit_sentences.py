@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.stage import HOSTILE, csrf_of, opened, record, signed_in, unsafe
+from tests.console.stage import HOSTILE, close_up, csrf_of, opened, record, signed_in, unsafe
 from threadline.surfaces.console.audit_sentences import audit_sentence, person_of
 
 
@@ -79,7 +79,7 @@ def test_the_audit_log_says_who_did_what_to_whom_and_has_the_entry_in_a_detail()
             assert client.post("/do/people_tag", data=with_text).status_code < 500, text
         pages = [client.get("/audit?limit=50&object=user_id:ada").text, client.get("/audit").text]
     assert [unsafe(page) for page in pages] == [[], []]
-    row = pages[0].partition("<tbody>")[2].partition("</tr>")[0]
+    row = close_up(pages[0]).partition("<tbody>")[2].partition("</tr>")[0]
     outside, _, detail = row.partition('<details class="detail">')
     assert "Tagged vip" in outside
     assert ">Ada</a>" in outside

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from tests.console.stage import HOSTILE, NOW, ORIGIN, csrf_of, elements, opened, record, signed_in, unsafe
+from tests.console.stage import HOSTILE, NOW, ORIGIN, close_up, csrf_of, elements, opened, record, signed_in, unsafe
 from threadline.engine.engine import Engine
 from threadline.kernel.roles import ROLES, Role
 from threadline.kernel.time import DAY
@@ -74,7 +74,7 @@ def test_a_command_that_an_empty_screen_shows_names_the_address_under_which_the_
 def test_the_navigation_is_short_and_open_where_somebody_is(engine: Engine) -> None:
     client = signed_in(engine)
     for path, opened_group in (("/", []), ("/people", []), ("/journeys", ["Messages"]), ("/keys", ["Administration"])):
-        navigation = client.get(path).text.partition("<nav")[2].partition("</nav>")[0]
+        navigation = close_up(client.get(path).text).partition("<nav")[2].partition("</nav>")[0]
         groups = re.findall(r"<details( open)?><summary>([^<]*)", navigation)
         assert [name for is_open, name in groups if is_open] == opened_group, path
         above = navigation.partition("<details")[0].count("<li>")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.console.stage import opened, signed_in, unsafe
+from tests.console.stage import close_up, opened, signed_in, unsafe
 from threadline.surfaces.console.flowchart import LINE_LETTERS, WIDE, drawn
 from threadline.surfaces.python.embedded import Threadline
 
@@ -88,7 +88,12 @@ mail: {senders: {shop: {from: a@example.com}}, templates: {hello: {subject: Hi, 
         assert word in way
     assert "wait 2 days</span>" in person
     assert "if plan is club → send hello (plan is not club)" in history
-    shown = re.sub(r'(title|href|value|data-\w+)="[^"]*"|<title>.*?</title>', "", people + at_step + way + history)
+    shown = re.sub(
+        r'(title|href|value|data-\w+)="[^"]*"|<title>.*?</title>',
+        "",
+        close_up(people + at_step + way + history),
+        flags=re.DOTALL,
+    )
     assert "1.else" not in shown
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from tests.console.stage import opened, record, signed_in
+from tests.console.stage import close_up, opened, record, signed_in
 from threadline.engine.engine import Engine
 from threadline.surfaces.console.naming import called
 
@@ -41,7 +41,7 @@ PAGES = (
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_person_is_called_by_name(client: TestClient, page: str) -> None:
-    text = html.unescape(client.get(page).text)
+    text = close_up(html.unescape(client.get(page).text))
     shown = re.findall(r'href="/people/[^"?]*"[^>]*>(?:<span>)?([^<]*)<', text) + re.findall(r"<h1>([^<]*)</h1>", text)
     assert "Cleo" in shown
     assert not {"cleo", "cleo@example.com"} & set(shown)
@@ -54,7 +54,7 @@ def test_whose_name_is_not_known_is_called_by_the_strongest_identifier(client: T
 
 def test_a_person_is_found_by_name(engine: Engine, client: TestClient) -> None:
     record(engine, ("customer-17", "identify", {"first_name": "Edda", "last_name": "Storm"}))
-    found = re.findall(r"<span>([^<]*)</span>", client.get("/find?part=list&q=storm").text)
+    found = re.findall(r"<span>([^<]*)</span>", close_up(client.get("/find?part=list&q=storm").text))
     assert found[0] == "Edda Storm"
     assert "customer-17" in client.get("/find?part=list&q=storm").text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.stage import csrf_of, opened, record, signed_in
+from tests.console.stage import close_up, csrf_of, opened, record, signed_in
 from threadline.engine.engine import Engine
 from threadline.surfaces.console.frame import FILTERS
 from threadline.surfaces.console.trace import question
@@ -76,16 +76,16 @@ def tried(engine: Engine, least: int) -> str:
 
 
 def test_a_what_if_shows_its_question_and_the_values_that_moved(engine: Engine) -> None:
-    page = html.unescape(signed_in(engine).get(tried(engine, 50)).text)
+    page = html.unescape(close_up(signed_in(engine).get(tried(engine, 50)).text))
     assert "<h1>large-order: total of the event is more than 50 instead of 100</h1>" in page
-    assert '<dt>total of the event is more than</dt><dd><span class="was">100</span> → 50</dd>' in page
+    assert '<dt>total of the event is more than</dt><dd><span class="was">100</span>→ 50</dd>' in page
     assert "NoMatch" not in page
     assert ">Ada</a>" in page
 
 
 def test_two_what_ifs_are_compared_in_words(engine: Engine) -> None:
     one, other = (tried(engine, least).rpartition("/")[2] for least in (50, 10))
-    page = signed_in(engine).get(f"/what-if?one={one}&other={other}").text
+    page = close_up(signed_in(engine).get(f"/what-if?one={one}&other={other}").text)
     section = page.partition("The other compared with the one")[2].partition("</section>")[0]
     assert "<dt>Decisions changed</dt><dd>+1</dd>" in section
     assert '<td>not matched</td><td>matched</td><td class="number">+1</td>' in section

@@ -99,7 +99,13 @@ def render(template: str, context: Mapping[str, Any], words: EventWords = NO_WOR
 def _source(name: str) -> str | None:
     package, _, file_name = name.rpartition(":")
     file = files(package or HERE).joinpath("templates", file_name)
-    return file.read_text(encoding="utf-8") if file.is_file() else None
+    return _without_indentation(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def _without_indentation(template: str) -> str:
+    """A template with which a page of a hundred rows is a third smaller, and the same in a browser: the end of a line
+    is as much of a space as its indentation. Behind a block, whose end of line goes, one space stays."""
+    return re.sub(r"\n +", "\n", re.sub(r"(?<=%\})\n +", "\n\x00", template)).replace("\x00", " ")
 
 
 def asset(name: str) -> str:

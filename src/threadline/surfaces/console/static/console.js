@@ -218,7 +218,8 @@ async function act(form, submitter) {
   try {
     const body = new URLSearchParams(new FormData(form))
     if (submitter?.name) body.append(submitter.name, submitter.value)
-    const answer = await fetch(submitter?.hasAttribute('formaction') ? submitter.formAction : form.action, { method: 'POST', body, headers: { accept: 'application/json' } })
+    const address = submitter?.hasAttribute('formaction') ? submitter.formAction : form.action
+    const answer = await fetch(address, { method: 'POST', body, headers: { accept: 'application/json' } })
     const said = await answer.json()
     if (!answer.ok) {
       problem.textContent = [said.problem ?? said.detail, said.hint].filter(Boolean).join(' — ')
@@ -287,7 +288,10 @@ function begin(root) {
   for (const each of $$('[data-live]', root)) live(each)
   for (const each of $$('[data-again]', root)) again(each)
   const now = Date.now()
-  for (const each of $$('time[datetime]', root)) each.title = new Date(each.dateTime).toLocaleString() + (Math.abs(now - new Date(each.dateTime)) < 6e4 ? '' : ` (here) · ${each.dateTime}`)
+  for (const each of $$('time[datetime]', root)) {
+    const instant = new Date(each.dateTime)
+    each.title = instant.toLocaleString() + (Math.abs(now - instant) < 6e4 ? '' : ` (here) · ${each.dateTime}`)
+  }
 }
 
 document.addEventListener('submit', (event) => {
