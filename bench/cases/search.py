@@ -16,7 +16,7 @@ from bench.side import file_bytes
 from bench.stage import Stage
 from threadline.app import catalogue
 from threadline.capabilities.ask.search.documents import document_of
-from threadline.capabilities.ask.search.operations.find import FIND, FindParams
+from threadline.capabilities.ask.search.operations.find import FindParams, find
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since
@@ -106,14 +106,14 @@ def _rows(path: Path, count: int, seed: int) -> list[Row]:
     ]
     context = Context(engine, "default", engine.now())
     queries = list(_queries(count, seed))
-    ran = [FIND.run(context, each) for each in queries[:50]]
+    ran = [find.run(context, each) for each in queries[:50]]
     assert any(each.hits for each in ran)
     for facets, bound in ((False, 5.0), (True, 20.0)):
         latencies = []
         for each in queries:
             each.facets = facets
             began = time.perf_counter()
-            FIND.run(context, each)
+            find.run(context, each)
             latencies.append((time.perf_counter() - began) * 1e3)
         name, most = f"search: 20 of {count:,} events{', with facets' if facets else ''}", Goal("ours", most=20.0)
         rows.append(Row(f"{name}, p50", quantile(latencies, 0.5), "ms"))

@@ -11,10 +11,10 @@ import pytest
 
 from threadline.app import open_engine
 from threadline.capabilities.ask.analytics.operations.attribution import (
-    ATTRIBUTION,
     MODELS,
     Attribution,
     AttributionParams,
+    attribution,
 )
 from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
@@ -60,7 +60,7 @@ def asked(events: Lived, **params: object) -> Attribution:
             ]
         )
         stated = AttributionParams(event="bought", channel="via", half_life="3d", **params)  # type: ignore[arg-type]
-        result: Attribution = ATTRIBUTION.run(Context(engine, "default", NOW), stated)
+        result: Attribution = attribution.run(Context(engine, "default", NOW), stated)
         return result
     finally:
         engine.close()
@@ -177,8 +177,8 @@ def test_the_same_question_has_the_same_answer_bit_for_bit() -> None:
     )
     params = AttributionParams(event="bought", channel="via", value="total")
     context = Context(engine, "default", NOW)
-    first: Attribution = ATTRIBUTION.run(context, params)
-    assert all(ATTRIBUTION.run(context, params) == first for _ in range(10))
+    first: Attribution = attribution.run(context, params)
+    assert all(attribution.run(context, params) == first for _ in range(10))
     engine.close()
 
 
@@ -222,7 +222,7 @@ def test_values_that_are_no_finite_numbers_count_as_0() -> None:
             ]
         )
     params = AttributionParams(event="bought", channel="via", value="total", touches="came")
-    result: Attribution = ATTRIBUTION.run(Context(engine, "default", NOW), params)
+    result: Attribution = attribution.run(Context(engine, "default", NOW), params)
     engine.close()
     assert (result.total, result.rows[0].first, result.rows[0].markov) == (7, 7, 7)
 
@@ -244,6 +244,6 @@ def test_a_parameter_that_cannot_be_is_refused_by_its_name(param: str, text: str
     engine = open_engine("memory:", Settings(), lambda: NOW)
     params = msgspec.structs.replace(AttributionParams(), **{param: text})
     with pytest.raises(InvalidValue) as caught:
-        ATTRIBUTION.run(Context(engine, "default", NOW), params)
+        attribution.run(Context(engine, "default", NOW), params)
     assert caught.value.param == param
     engine.close()

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.ask.analytics.operations.funnel import FUNNEL, FunnelParams
+from threadline.capabilities.ask.analytics.operations.funnel import FunnelParams, funnel
 from threadline.engine.context import Context
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, HOUR, parse_time
@@ -63,7 +63,7 @@ def test_a_funnel_counts_whoever_has_some_chain_of_the_steps_within_the_window(s
             for n, (who, at, t) in enumerate(events)
         ]
     )
-    answer = FUNNEL.run(Context(engine, "default", NOW), FunnelParams(steps=list(STEPS), window=f"{days}d"))
+    answer = funnel.run(Context(engine, "default", NOW), FunnelParams(steps=list(STEPS), window=f"{days}d"))
     people = [row.people for row in answer.rows]
     assert people == reached(events, days * DAY)
     assert all(later <= earlier for earlier, later in pairwise(people))

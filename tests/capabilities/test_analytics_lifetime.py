@@ -17,7 +17,7 @@ from threadline.capabilities.ask.analytics.lifetime import (
     fit_spending,
     forecast,
 )
-from threadline.capabilities.ask.analytics.operations.lifetime import LIFETIME, LifetimeParams, lifetime_picture
+from threadline.capabilities.ask.analytics.operations.lifetime import LifetimeParams, lifetime, lifetime_picture
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
@@ -128,7 +128,7 @@ def recorded(most: int) -> Engine:
 
 def asked(engine: Engine, **params: Any) -> Any:
     stop = "1997-10-01T00:00:00Z"
-    return LIFETIME.run(Context(engine, "default", engine.clock() + DAY), LifetimeParams(stop=stop, **params))
+    return lifetime.run(Context(engine, "default", engine.clock() + DAY), LifetimeParams(stop=stop, **params))
 
 
 def test_an_answer_has_the_history_of_each_person_and_the_models_of_everybody() -> None:

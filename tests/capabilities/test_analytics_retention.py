@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.ask.analytics.operations.retention import RETENTION, Retention, RetentionParams
+from threadline.capabilities.ask.analytics.operations.retention import Retention, RetentionParams, retention
 from threadline.engine.context import Context
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import DAY, SECOND, parse_time
@@ -84,7 +84,7 @@ def asked(events: Lived, params: RetentionParams) -> Retention:
                 for n, (who, at, t) in enumerate(events)
             ]
         )
-        result: Retention = RETENTION.run(Context(engine, "default", NOW), params)
+        result: Retention = retention.run(Context(engine, "default", NOW), params)
         return result
     finally:
         engine.close()

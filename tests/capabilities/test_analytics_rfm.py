@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.ask.analytics.operations.rfm import RFM, Rfm, RfmParams
+from threadline.capabilities.ask.analytics.operations.rfm import Rfm, RfmParams, rfm
 from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
@@ -45,7 +45,7 @@ def asked(events: Lived, **params: object) -> Rfm:
                 for n, (who, at, spent) in enumerate(events)
             ]
         )
-        result: Rfm = RFM.run(Context(engine, "default", NOW), RfmParams(**params))  # type: ignore[arg-type]
+        result: Rfm = rfm.run(Context(engine, "default", NOW), RfmParams(**params))  # type: ignore[arg-type]
         return result
     finally:
         engine.close()
@@ -103,6 +103,6 @@ def test_without_purchases_there_is_nobody_and_a_feature_is_no_value_of_a_purcha
     assert (asked([]).rows, asked([]).people) == ([], [])
     engine = open_engine("memory:", Settings(), lambda: NOW)
     with pytest.raises(InvalidValue) as caught:
-        RFM.run(Context(engine, "default", NOW), RfmParams(value="features.x"))
+        rfm.run(Context(engine, "default", NOW), RfmParams(value="features.x"))
     engine.close()
     assert caught.value.param == "value"

@@ -11,8 +11,10 @@ from statistics import quantiles
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.ask.analytics.operations.paths import PATHS, Paths, PathsParams
-from threadline.capabilities.ask.analytics.operations.sessions import SESSIONS, Sessions, SessionsParams
+from threadline.capabilities.ask.analytics.operations.paths import Paths, PathsParams
+from threadline.capabilities.ask.analytics.operations.paths import paths as paths_operation
+from threadline.capabilities.ask.analytics.operations.sessions import Sessions, SessionsParams
+from threadline.capabilities.ask.analytics.operations.sessions import sessions as sessions_operation
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
@@ -89,7 +91,7 @@ def test_sessions_are_those_of_walking_through_every_pause(seed: int, by: str, p
     start, stop = (START + 2 * DAY, START + 6 * DAY) if span else (START - 9 * DAY, NOW + 1)
     range_ = {"start": format_time(start), "stop": format_time(stop)} if span else {}
     params = SessionsParams(by=by, per=per, **range_)  # type: ignore[arg-type]
-    result: Sessions = SESSIONS.run(Context(engine, "default", NOW), params)
+    result: Sessions = sessions_operation.run(Context(engine, "default", NOW), params)
     engine.close()
     groups: dict[tuple[str, str], list[Lived]] = defaultdict(list)
     for visit in visits(events, 30 * MINUTE):
@@ -146,7 +148,7 @@ def test_paths_are_those_of_walking_through_every_session(
     start, stop = (START + 2 * DAY, START + 6 * DAY) if span else (START - 9 * DAY, NOW + 9 * DAY)
     range_ = {"start": format_time(start), "stop": format_time(stop)} if span else {}
     params = PathsParams(start_at=start_at, direction=direction, depth=3, by=by, most=50, **range_)  # type: ignore[arg-type]
-    result: Paths = PATHS.run(Context(engine, "default", NOW), params)
+    result: Paths = paths_operation.run(Context(engine, "default", NOW), params)
     engine.close()
     expected: Counter[tuple[int, str, str]] = Counter()
     count = 0
@@ -168,8 +170,8 @@ def test_paths_are_those_of_walking_through_every_session(
 def test_rarer_events_are_one_node_and_no_way_is_lost() -> None:
     engine = opened(lived(1))
     context = Context(engine, "default", NOW)
-    whole: Paths = PATHS.run(context, PathsParams(most=50))
-    few: Paths = PATHS.run(context, PathsParams(most=1))
+    whole: Paths = paths_operation.run(context, PathsParams(most=50))
+    few: Paths = paths_operation.run(context, PathsParams(most=1))
     engine.close()
     for step in range(4):
         assert len({row.source for row in few.rows if row.step == step}) == 2
@@ -179,11 +181,11 @@ def test_rarer_events_are_one_node_and_no_way_is_lost() -> None:
 def test_of_an_empty_log_there_are_no_sessions_and_no_paths() -> None:
     engine = opened([])
     context = Context(engine, "default", NOW)
-    sessions: Sessions = SESSIONS.run(context, SessionsParams())
-    paths: Paths = PATHS.run(context, PathsParams())
+    sessions: Sessions = sessions_operation.run(context, SessionsParams())
+    paths: Paths = paths_operation.run(context, PathsParams())
     assert (sessions.rows, sessions.all.sessions, sessions.all.seconds_p50) == ([], 0, None)
     assert (paths.rows, paths.ways) == ([], 0)
     with pytest.raises(InvalidValue) as caught:
-        PATHS.run(context, PathsParams(by="features.x"))
+        paths_operation.run(context, PathsParams(by="features.x"))
     assert caught.value.param == "by"
     engine.close()

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.ask.analytics.operations.today import TODAY
+from threadline.capabilities.ask.analytics.operations.today import today
 from threadline.engine.context import Context
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import NoParams
@@ -46,7 +46,7 @@ def test_today_is_counted_beside_the_same_hours_of_yesterday(seed: int) -> None:
             for number, (who, at, type) in enumerate(events)
         ]
     )
-    found = TODAY.run(Context(engine, "default", NOW, "test"), NoParams())
+    found = today.run(Context(engine, "default", NOW, "test"), NoParams())
     own = [each for each in events if each[2] != "points_earned"]
     first = {who: min(at for other, at, _ in own if other == who) for who, _, _ in own}
 
@@ -73,6 +73,6 @@ def test_today_is_counted_beside_the_same_hours_of_yesterday(seed: int) -> None:
 
 def test_an_empty_workspace_has_nothing_today() -> None:
     engine = open_engine("memory:", Settings(), lambda: NOW)
-    found = TODAY.run(Context(engine, "default", NOW, "test"), NoParams())
+    found = today.run(Context(engine, "default", NOW, "test"), NoParams())
     assert (found.people, found.new_people.today, found.active_people.before, found.rows) == (0, 0, 0, [])
     engine.close()

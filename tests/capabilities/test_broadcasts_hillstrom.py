@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import threadline
-from threadline.capabilities.ask.analytics.operations.experiment import EXPERIMENT, ExperimentParams
+from threadline.capabilities.ask.analytics.operations.experiment import ExperimentParams, experiment
 from threadline.capabilities.reach.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.reach.broadcasts.events import HOLDOUT
 from threadline.engine.context import Context
@@ -82,7 +82,7 @@ def test_visits_and_purchases_by_arm_come_out_as_published(tmp_path: Path) -> No
             found[event] = shop.jobs.show(job).counts
         later = Context(shop.engine, "default", shop.engine.now() + 15 * DAY)
         for event in ("visited", "bought"):
-            answer = EXPERIMENT.run(later, ExperimentParams(broadcast=ID, metric=event))
+            answer = experiment.run(later, ExperimentParams(broadcast=ID, metric=event))
             assert (answer.control, answer.ratio.mismatch, answer.crossed) == (HOLDOUT, False, 0)
             shown = {row.arm: (row.people, row.conversions) for row in answer.rows}
             assert shown == {arm: (found[event][f"people.{arm}"], found[event][f"gained.{arm}"]) for arm in PUBLISHED}

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.console.stage import opened, signed_in
 from threadline.app import open_engine
-from threadline.capabilities.operate.doctor.operations import DOCTOR, DoctorResult
+from threadline.capabilities.operate.doctor.operations import DoctorResult, doctor
 from threadline.engine.context import Context
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Event, Identifier
@@ -29,7 +29,7 @@ def asked(store: Any, *, now: int = NOW, recorded_at: int = NOW, due_at: int = 0
     if due_at:
         timer = timer_put("default", "0" * 32, "journeys", Timer(key="k", due_at=due_at, data={}))
         assert engine.store.commit([Batch(writes=[timer])]) == [None]
-    found: DoctorResult = DOCTOR.run(Context(engine, "default", now, "test"), NoParams())
+    found: DoctorResult = doctor.run(Context(engine, "default", now, "test"), NoParams())
     engine.close()
     return found
 

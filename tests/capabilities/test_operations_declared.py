@@ -46,7 +46,7 @@ def test_parameters_of_a_query_are_plain(operation: Operation) -> None:
         for field, schema in components[name]["properties"].items():
             forms = schema.get("anyOf", [schema])
             kinds = {each["items"].get("type") if each.get("type") == "array" else each.get("type") for each in forms}
-            assert kinds <= {"string", "integer", "boolean", "null", None}, field
+            assert kinds <= {"string", "integer", "number", "boolean", "null", None}, field
 
 
 @every

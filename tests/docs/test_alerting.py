@@ -12,7 +12,7 @@ import yaml
 from starlette.testclient import TestClient
 
 from threadline import app
-from threadline.capabilities.foundation.events.operations.record import RECORD
+from threadline.capabilities.foundation.events.operations.record import record
 from threadline.settings import Settings
 from threadline.surfaces.http.addresses.appaction import ANONYMOUS_PATH, USER_PATH
 from threadline.surfaces.http.events.cloudevents import PATH as CLOUDEVENTS_PATH
@@ -107,7 +107,7 @@ def test_every_metric_has_the_prefix_of_this_program_or_means_the_same_of_every_
 def test_the_rule_of_slow_ingest_watches_every_route_that_brings_events() -> None:
     nothing = cast(Any, None)
     segment = {route.path for route in Segment(nothing, nothing).routes()}
-    bringing = segment | {RECORD.path, CLOUDEVENTS_PATH, USER_PATH, ANONYMOUS_PATH}
+    bringing = segment | {record.path, CLOUDEVENTS_PATH, USER_PATH, ANONYMOUS_PATH}
     [rule] = [rule["expr"] for rule in RULES if rule["alert"] == "IngestSlow"]
     watched = re.compile(re.findall(r'route=~"([^"]+)"', rule)[0])
     assert {path for path in bringing if not watched.fullmatch(path)} == set()

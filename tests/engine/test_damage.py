@@ -10,8 +10,9 @@ import pytest
 
 from tests.laws import staging
 from tests.laws.staging import NOW, event, statuses
-from threadline.capabilities.foundation.events.operations.feed import FEED, FeedPage, FeedParams
-from threadline.capabilities.profile.people.operations.person import PERSON, PersonParams
+from threadline.capabilities.foundation.events.operations.feed import FeedPage, FeedParams
+from threadline.capabilities.foundation.events.operations.feed import feed as feed_operation
+from threadline.capabilities.profile.people.operations.person import PersonParams, person
 from threadline.engine.context import Context
 from threadline.engine.damage import CheckedLog, Damage, damage_of
 from threadline.engine.delivery.dispatcher import Dispatcher
@@ -100,7 +101,9 @@ def found(on: Engine) -> list[Damage]:
 
 def feed(on: Engine, cursor: str = "", **params: bool) -> FeedPage:
     """A page of the feed."""
-    page = FEED.run(Context(on, "default", on.now(), "test"), FeedParams(cursor=cursor, limit=1_000, **params))
+    page = feed_operation.run(
+        Context(on, "default", on.now(), "test"), FeedParams(cursor=cursor, limit=1_000, **params)
+    )
     assert isinstance(page, FeedPage)
     return page
 
@@ -153,7 +156,7 @@ def test_a_person_names_their_damaged_events_and_others_are_not_marked() -> None
     was = damage(on, "ada-1", altered)
     views = {}
     for who in PEOPLE:
-        views[who] = PERSON.run(Context(on, "default", on.now(), "test"), PersonParams(id=f"user_id:{who}"))
+        views[who] = person.run(Context(on, "default", on.now(), "test"), PersonParams(id=f"user_id:{who}"))
     assert {who: view.damaged_events for who, view in views.items()} == {"ada": [was.entry.id], "bob": [], "cy": []}
     assert was.entry.id not in {each.id for each in views["ada"].timeline.events}
     with pytest.raises(EventDamaged):

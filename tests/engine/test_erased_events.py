@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.laws import staging
-from threadline.capabilities.foundation.events.operations.feed import FEED, FeedParams
+from threadline.capabilities.foundation.events.operations.feed import FeedParams, feed
 from threadline.engine.context import Context
 from threadline.engine.delivery.outcomes import effect_of, internal
 from threadline.engine.engine import Engine
@@ -59,7 +59,7 @@ def test_the_feed_operation_goes_past_erased_events(limit: int) -> None:
     erased_of(on, *"jk")
     found, cursor, more = list[str](), "", True
     while more:
-        answer = FEED.run(Context(on, "default", on.now()), FeedParams(cursor=cursor, limit=limit))
+        answer = feed.run(Context(on, "default", on.now()), FeedParams(cursor=cursor, limit=limit))
         found += [each.key for each in answer.events]
         cursor, more = answer.next, answer.more
     assert found == ["d", "e", "i"]

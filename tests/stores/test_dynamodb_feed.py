@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, ids, opening, spy, told
-from threadline.capabilities.foundation.events.operations.feed import FEED, FeedPage, FeedParams
+from threadline.capabilities.foundation.events.operations.feed import FeedPage, FeedParams, feed
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Put, feed_pages
@@ -104,7 +104,7 @@ def asked(store: DynamoStore, cursor: str = "") -> FeedPage:
     """The answer of the operation."""
     engine = SimpleNamespace(log=EventLog(store, None, None))  # type: ignore[arg-type]
     context = SimpleNamespace(engine=engine, workspace="default")
-    return FEED.run(context, FeedParams(cursor=cursor))  # type: ignore[arg-type, return-value]
+    return feed.run(context, FeedParams(cursor=cursor))  # type: ignore[arg-type, return-value]
 
 
 def test_a_page_is_full_as_long_as_there_is_more_whatever_was_announced_and_refused(stores: Opening) -> None:

@@ -13,7 +13,7 @@ from tests.console.stage import signed_in
 from tests.surfaces.conftest import Clock
 from threadline.app import open_dispatcher
 from threadline.capabilities.foundation.definitions import Definitions
-from threadline.capabilities.foundation.events.operations.catalogue import CATALOGUE_OPERATION
+from threadline.capabilities.foundation.events.operations.catalogue import catalogue as catalogue_operation
 from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
@@ -264,7 +264,7 @@ def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_sa
     assert ">not counted<" in console.get(f"/events/{forged}").text
     assert ">not counted<" not in console.get(f"/events/{believed}").text
     assert "Somebody has answered a page." in console.get("/schemas").text
-    catalogue = CATALOGUE_OPERATION.run(Context(engine, "default", engine.now()), NoParams())
+    catalogue = catalogue_operation.run(Context(engine, "default", engine.now()), NoParams())
     [declared] = [type for type in catalogue.types if type.name == "page_answered"]
     assert [*declared.properties["properties"]] == ["within", "team"]
     docs = client.get("/docs").text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -14,7 +13,7 @@ from threadline.capabilities.foundation.events.forms import PersonRef
 from threadline.capabilities.foundation.events.sample import Deadline, Estimate, sample
 from threadline.kernel.disclosure import FREE, NOT_PERSONAL, not_personal
 from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
-from threadline.kernel.operation import JSON_TEXT, Context, Group, NoParams, Operation, always
+from threadline.kernel.operation import JSON_TEXT, Context, Group, NoParams, Operation, always, shaped_operation
 from threadline_flags.definition import FLAGS, Flag
 from threadline_flags.evaluating import evaluate
 from threadline_flags.showing import Reads, Records, subject_for
@@ -96,29 +95,12 @@ class WhatIfResult(msgspec.Struct, kw_only=True):
 
 def operations(flags: Mapping[str, Flag]) -> list[Operation]:
     """The operations on these flags."""
-    return [
-        Operation(
-            name="flags_list", group=FLAGS_GROUP, summary="List the feature flags with their variants and rules.",
-            params=NoParams, result=FlagList, run=partial(_list, flags), method="GET", path="/v1/flags",
-            example=NoParams(), tool="list_definitions flags",
-        ),
-        Operation(
-            name="flags_of", group=FLAGS_GROUP, summary="Show which variant of each flag a person gets now.",
-            params=FlagsOfParams, result=FlagsOfResult, run=partial(_of, flags), method="GET",
-            path="/v1/people/{id}/flags", example=FlagsOfParams(id="ada"), tool="tell_about_person flags",
-        ),
-        Operation(
-            name="flags_what_if", group=FLAGS_GROUP, summary="Count who would get another variant by another flag.",
-            params=WhatIfParams, result=WhatIfResult, run=partial(_what_if, flags), method="POST",
-            path="/v1/flags/{name}/what-if", is_long=always, tool="try_rule flag",
-            example=WhatIfParams(
-                name="new_checkout", flag='{"variants": {"on": true, "off": false}, "otherwise": "off"}'
-            ),
-        ),
-    ]  # fmt: skip
+    return [list_(flags), of(flags), what_if(flags)]
 
 
-def _list(flags: Mapping[str, Flag], context: Context[object], params: NoParams) -> FlagList:
+@shaped_operation("GET /v1/flags", FLAGS_GROUP, example=NoParams(), tool="list_definitions flags")
+def list_(flags: Mapping[str, Flag], context: Context[object], params: NoParams) -> FlagList:
+    """List the feature flags with their variants and rules."""
     return FlagList(
         flags=[
             FlagView(
@@ -135,7 +117,11 @@ def _list(flags: Mapping[str, Flag], context: Context[object], params: NoParams)
     )  # fmt: skip
 
 
-def _of(flags: Mapping[str, Flag], context: Context[Reads], params: FlagsOfParams) -> FlagsOfResult:
+@shaped_operation(
+    "GET /v1/people/{id}/flags", FLAGS_GROUP, example=FlagsOfParams(id="ada"), tool="tell_about_person flags"
+)
+def of(flags: Mapping[str, Flag], context: Context[Reads], params: FlagsOfParams) -> FlagsOfResult:
+    """Show which variant of each flag a person gets now."""
     person = context.engine.reader.person(context.workspace, params.id)
     key = _targeting_key(person)
     subject = subject_for(context.engine, person, key, context.now)
@@ -145,7 +131,15 @@ def _of(flags: Mapping[str, Flag], context: Context[Reads], params: FlagsOfParam
     )
 
 
-def _what_if(flags: Mapping[str, Flag], context: Context[Records], params: WhatIfParams) -> WhatIfResult:
+@shaped_operation(
+    "POST /v1/flags/{name}/what-if",
+    FLAGS_GROUP,
+    is_long=always,
+    tool="try_rule flag",
+    example=WhatIfParams(name="new_checkout", flag='{"variants": {"on": true, "off": false}, "otherwise": "off"}'),
+)
+def what_if(flags: Mapping[str, Flag], context: Context[Records], params: WhatIfParams) -> WhatIfResult:
+    """Count who would get another variant by another flag."""
     try:
         proposed = FLAGS.read_json(params.name, msgspec.json.decode(params.flag), "flag")
         context.engine.catalogue.refuse_unread(proposed.reads)

@@ -11,7 +11,9 @@ from typing import Any
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from threadline.capabilities.operate.erasure.operations import ERASE, SHOW, EraseParams, ErasureParams, ErasureView
+from threadline.capabilities.operate.erasure.operations import EraseParams, ErasureParams, ErasureView
+from threadline.capabilities.operate.erasure.operations import erase as erase_operation
+from threadline.capabilities.operate.erasure.operations import show as show_operation
 from threadline.engine.erasure.applying import apply as apply_entries
 from threadline.engine.erasure.applying import entries_of
 from threadline.engine.erasure.certificates_file import LedgerFile
@@ -47,14 +49,14 @@ def erase(session: Session, /, id: str, reason: str, request: str, dry_run: bool
     ID: A person's id, a user id, or kind:value such as email:ada@example.com. The certificate of it stays.
     """
     if dry_run or not yes:
-        counts = session.run(ERASE, EraseParams(id=id, dry_run=True))
+        counts = session.run(erase_operation, EraseParams(id=id, dry_run=True))
         answer(counts, session.console, as_json=as_json)
         if dry_run:
             return
         events = counted(counts.removed.get("events", 0), "event")
         click.confirm(f"Erase this person with {events} for good? Nobody can bring it back", abort=True, err=True)
     with _bar() as show:
-        done = session.run(ERASE, EraseParams(id=id, reason=reason, request=request))
+        done = session.run(erase_operation, EraseParams(id=id, reason=reason, request=request))
         erasure = _awaited(session, done.erasure, show)
     answer(erasure, session.console, as_json=as_json)
     for copy in _copies(session):
@@ -74,7 +76,7 @@ def _copies(session: Session) -> list[Path]:
 def _awaited(session: Session, id: str, show: Any) -> ErasureView:
     """The erasure once it is done: by a server's job, or here."""
     while True:
-        erasure: ErasureView = session.run(SHOW, ErasureParams(id=id))
+        erasure: ErasureView = session.run(show_operation, ErasureParams(id=id))
         if erasure.state == "done":
             return erasure
         if session.client() is None:

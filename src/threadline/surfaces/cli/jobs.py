@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from threadline.capabilities.foundation.jobs.operations import SHOW, JobParams, JobView, has_ended
+from threadline.capabilities.foundation.jobs.operations import JobParams, JobView, has_ended, show
 from threadline.surfaces.cli.printing import answer, terminal, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
 
@@ -35,7 +35,7 @@ def watch(session: Session, /, id: str, once: bool, as_json: bool) -> None:
     with Progress(*columns, TimeElapsedColumn(), console=terminal(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, counts="")
         while True:
-            job: JobView = session.run(SHOW, JobParams(id=id))
+            job: JobView = session.run(show, JobParams(id=id))
             _show(bar, task, job)
             if once or has_ended(job):
                 break

@@ -13,10 +13,12 @@ from rich.text import Text
 from threadline.capabilities.reach.journeys.operations import definitions
 from threadline.capabilities.reach.journeys.operations.definitions import JourneyParams, JourneyView
 from threadline.capabilities.reach.journeys.operations.what_if import (
-    WHAT_IF,
     JourneysWhatIfParams,
     JourneysWhatIfResult,
     WouldSendView,
+)
+from threadline.capabilities.reach.journeys.operations.what_if import (
+    what_if as what_if_operation,
 )
 from threadline.kernel.counted import counted
 from threadline.surfaces.cli.printing import json_of, visible
@@ -64,10 +66,10 @@ def what_if(session: Session, /, candidate: TextIO, people: tuple[str, ...], as_
     """
     params = JourneysWhatIfParams(definitions=candidate.read(), file=candidate.name, people=list(people), **given)
     if session.client() is not None:
-        result: JourneysWhatIfResult = session.run(WHAT_IF, params)
+        result: JourneysWhatIfResult = session.run(what_if_operation, params)
     else:
         with session.engine(readonly=True) as engine:  # it only reads, beside a running server too
-            result = run(WHAT_IF, session.context(engine), params)
+            result = run(what_if_operation, session.context(engine), params)
     if as_json:
         click.echo(json_of(result))
     else:

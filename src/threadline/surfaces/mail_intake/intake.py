@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from threadline.capabilities.reach.feedback.operations.intake import FEEDBACK_NOTIFY, FEEDBACK_RECEIVE
+from threadline.capabilities.reach.feedback.operations.intake import notify, receive
 from threadline.kernel.errors import LimitExceeded, ThreadlineError
 from threadline.kernel.operation import Operation
 
@@ -26,11 +26,11 @@ class Intake:
     def mail(self, raw: bytes, recipients: Sequence[str] = (), sender: str | None = None) -> Result:
         """Take a raw mail, with the recipients and the sender of its envelope where they are known."""
         params = {"raw": b64encode(raw).decode(), "recipients": list(recipients)[:100], "sender": sender}
-        return self._take(FEEDBACK_RECEIVE, params)
+        return self._take(receive, params)
 
     def notification(self, text: str) -> Result:
         """Take a notification of SES."""
-        return self._take(FEEDBACK_NOTIFY, {"text": text})
+        return self._take(notify, {"text": text})
 
     def _take(self, operation: Operation, params: dict[str, Any]) -> Result:
         try:

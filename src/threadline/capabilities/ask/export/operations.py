@@ -10,7 +10,7 @@ import msgspec
 from threadline.capabilities.ask.export.archive import archive_of
 from threadline.capabilities.foundation.events.forms import PersonRef
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.personal import Subject
 from threadline.kernel.ports import Ports
 
@@ -21,7 +21,16 @@ class ExportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
 
 
-def _export(context: Context[Ports], params: ExportParams) -> Iterator[bytes]:
+@operation(
+    "GET /v1/people/{id}/export",
+    PEOPLE_GROUP,
+    is_long=always,
+    scope="admin",
+    media_type="application/zip",
+    example=ExportParams(id="user_id:42"),
+)
+def export(context: Context[Ports], params: ExportParams) -> Iterator[bytes]:
+    """Write everything that is stored about a person into one archive."""
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)
     subject = Subject(engine, person, context.now, context.source)
@@ -33,19 +42,3 @@ def _program() -> str:
         return f"threadline {version('threadline')}"
     except PackageNotFoundError:
         return "threadline 0+source"
-
-
-EXPORT = Operation(
-    name="people_export",
-    group=PEOPLE_GROUP,
-    summary="Write everything that is stored about a person into one archive.",
-    params=ExportParams,
-    result=bytes,
-    run=_export,
-    is_long=always,
-    method="GET",
-    path="/v1/people/{id}/export",
-    scope="admin",
-    media_type="application/zip",
-    example=ExportParams(id="user_id:42"),
-)

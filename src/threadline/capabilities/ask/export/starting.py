@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -14,7 +13,7 @@ from threadline.capabilities.foundation.jobs.refreshing import begun
 from threadline.capabilities.profile.segments.operations.definitions import Segments
 from threadline.capabilities.reach.broadcasts.audience import Resolver
 from threadline.capabilities.reach.broadcasts.definition import Audience
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, Operation, shaped_operation
 from threadline.kernel.ports import WithCatalogue, WithExports, WithJobs
 
 EXPORTS_GROUP = Group("exports", "Many people and their events in files.")
@@ -30,7 +29,15 @@ class ExportsParams(Audience, frozen=True, kw_only=True, forbid_unknown_fields=T
     events: Annotated[bool, Meta(description="Whether their events are written as well.")] = True
 
 
-def _start(segments: Segments, context: Context[Needs], params: ExportsParams) -> JobView:
+@shaped_operation(
+    "POST /v1/exports",
+    EXPORTS_GROUP,
+    done=("Started an export of the segment {segment}", "Started an export of people"),
+    scope="admin",
+    example=ExportsParams(segment="vip"),
+)
+def start(segments: Segments, context: Context[Needs], params: ExportsParams) -> JobView:
+    """Start a job that writes people and their events into files, where the setting `exports` says."""
     audience = Audience(**{name: getattr(params, name) for name in Audience.__struct_fields__})
     Resolver(audience).refuse_mistakes(context.engine.catalogue, segments)
     asked = Asked(audience=audience, events=params.events, to=storage_of(context.engine).url())
@@ -39,18 +46,4 @@ def _start(segments: Segments, context: Context[Needs], params: ExportsParams) -
 
 def operations(segments: Segments) -> list[Operation]:
     """The operation that knows the declared segments."""
-    return [
-        Operation(
-            name="exports_start",
-            group=EXPORTS_GROUP,
-            summary="Start a job that writes people and their events into files, where the setting `exports` says.",
-            done=("Started an export of the segment {segment}", "Started an export of people"),
-            params=ExportsParams,
-            result=JobView,
-            run=partial(_start, segments),
-            method="POST",
-            path="/v1/exports",
-            scope="admin",
-            example=ExportsParams(segment="vip"),
-        )
-    ]
+    return [start(segments)]

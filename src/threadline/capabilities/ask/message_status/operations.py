@@ -18,7 +18,7 @@ from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, key_of_name
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithDelivery, WithLog, WithReader, WithRejected
 from threadline.kernel.rejected import KEY_LENGTH_MAX
 
@@ -86,7 +86,11 @@ class Needs(WithReader, WithLog, WithRejected, WithDelivery, WithCatalogue, Prot
     """What is needed here of the engine."""
 
 
-def _message(context: Context[Needs], params: MessageParams) -> Message:
+@operation(
+    "GET /v1/messages/{message_id}", MESSAGES_GROUP, example=MessageParams(message_id="order-1001", source="shop")
+)
+def show(context: Context[Needs], params: MessageParams) -> Message:
+    """Show what became of a message: its event, whose it is, what followed, or why it was refused."""
     recorded = _accepted(context, params)
     refused = _refused(context, params)
     if recorded is None:
@@ -183,16 +187,3 @@ def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> I
             policy=effect.policy, decision="", action=effect.kind, wished=effect.data, status=status_of(effect.status),
             effect=effect.status.id, outcomes=[event_view(outcome) for outcome in effect.status.outcomes],
         )  # fmt: skip
-
-
-MESSAGE = Operation(
-    name="messages_show",
-    group=MESSAGES_GROUP,
-    summary="Show what became of a message: its event, whose it is, what followed, or why it was refused.",
-    params=MessageParams,
-    result=Message,
-    run=_message,
-    method="GET",
-    path="/v1/messages/{message_id}",
-    example=MessageParams(message_id="order-1001", source="shop"),
-)

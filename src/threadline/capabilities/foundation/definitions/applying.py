@@ -16,7 +16,7 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
-from threadline.kernel.operation import Context, NoParams, Operation, always
+from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
 
 JOB_KIND = "definitions_apply"
@@ -84,11 +84,28 @@ class JobNeeds(WithJobs, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
-def _reload(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
+@operation(
+    "POST /v1/definitions/reload",
+    DEFINITIONS_GROUP,
+    done=("Loaded the definition files",),
+    is_long=always,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+)
+def reload(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
+    """Put the definition files, as they are now, in force in a running server; all of them or none."""
     return _result(context.engine.maintenance.reload())
 
 
-def _changes(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
+@operation(
+    "GET /v1/definitions/changes",
+    DEFINITIONS_GROUP,
+    is_long=always,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+)
+def changes(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
+    """Show how the definitions in force differ from those that everybody was last brought up to."""
     return _result(context.engine.maintenance)
 
 
@@ -101,17 +118,46 @@ def _result(maintenance: Maintenance) -> ChangesResult:
     )
 
 
-def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResult:
+@operation(
+    "POST /v1/definitions/apply",
+    DEFINITIONS_GROUP,
+    done=("Brought people up to the definitions",),
+    is_long=always,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=ApplyParams(),
+)
+def apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResult:
+    """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
     done = context.engine.maintenance.advance(params.cursor, params.limit)
     return ApplyResult(step=done.step, people=done.people, next=done.next)
 
 
-def _foretell(context: Context[WithMaintenance], params: ApplyParams) -> ForetellResult:
+@operation(
+    "GET /v1/definitions/foretell",
+    DEFINITIONS_GROUP,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=ApplyParams(limit=500),
+)
+def foretell(context: Context[WithMaintenance], params: ApplyParams) -> ForetellResult:
+    """What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is
+    empty.
+    """
     foretold = context.engine.maintenance.foretell(params.cursor, params.limit)
     return ForetellResult(people=foretold.people, causes=causes_of(foretold.consequences), next=foretold.next)
 
 
-def _apply_in_background(context: Context[JobNeeds], params: BackgroundParams) -> JobView:
+@operation(
+    "POST /v1/definitions/apply/job",
+    DEFINITIONS_GROUP,
+    done=("Brought everybody up to the definitions",),
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=BackgroundParams(yes=True),
+)
+def apply_in_background(context: Context[JobNeeds], params: BackgroundParams) -> JobView:
+    """Bring everybody up to the definitions in force as a job that survives restarts."""
     fingerprint = context.engine.maintenance.fingerprint
     about = {"definitions": fingerprint, **({"yes": True} if params.yes else {})}
     return begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", about)
@@ -147,73 +193,3 @@ def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
 
 
 KIND = JobKind(JOB_KIND, _step)
-FORETELL = Operation(
-    name="definitions_foretell",
-    group=DEFINITIONS_GROUP,
-    summary="What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is "
-    "empty.",
-    params=ApplyParams,
-    result=ForetellResult,
-    run=_foretell,
-    method="GET",
-    path="/v1/definitions/foretell",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
-    example=ApplyParams(limit=500),
-)
-CHANGES = Operation(
-    name="definitions_changes",
-    group=DEFINITIONS_GROUP,
-    summary="Show how the definitions in force differ from those that everybody was last brought up to.",
-    params=NoParams,
-    result=ChangesResult,
-    run=_changes,
-    is_long=always,
-    method="GET",
-    path="/v1/definitions/changes",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
-)
-RELOAD = Operation(
-    name="definitions_reload",
-    group=DEFINITIONS_GROUP,
-    summary="Put the definition files, as they are now, in force in a running server; all of them or none.",
-    done=("Loaded the definition files",),
-    params=NoParams,
-    result=ChangesResult,
-    run=_reload,
-    is_long=always,
-    method="POST",
-    path="/v1/definitions/reload",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),
-)
-APPLY = Operation(
-    name="definitions_apply",
-    group=DEFINITIONS_GROUP,
-    summary="Bring a page of people up to the definitions in force; to be repeated until `next` is empty.",
-    done=("Brought people up to the definitions",),
-    params=ApplyParams,
-    result=ApplyResult,
-    run=_apply,
-    is_long=always,
-    method="POST",
-    path="/v1/definitions/apply",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),
-    example=ApplyParams(),
-)
-APPLY_IN_BACKGROUND = Operation(
-    name="definitions_apply_in_background",
-    group=DEFINITIONS_GROUP,
-    summary="Bring everybody up to the definitions in force as a job that survives restarts.",
-    done=("Brought everybody up to the definitions",),
-    params=BackgroundParams,
-    result=JobView,
-    run=_apply_in_background,
-    method="POST",
-    path="/v1/definitions/apply/job",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),  # the command line has `apply --background`
-    example=BackgroundParams(yes=True),
-)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from threadline.kernel.disclosure import NOT_PERSONAL
-from threadline.kernel.operation import Context, Group, NoParams, Operation
+from threadline.kernel.operation import Context, Group, NoParams, operation
 from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
@@ -30,17 +30,7 @@ def schema(sections: Iterable[Section]) -> dict[str, Any]:
     }
 
 
-def _schema(context: Context[WithCatalogue], params: NoParams) -> dict[str, Any]:
+@operation("GET /v1/definitions/schema", DEFINITIONS_GROUP)
+def schema_(context: Context[WithCatalogue], params: NoParams) -> Annotated[dict[str, Any], NOT_PERSONAL]:
+    """Give the JSON Schema of definition files, for editors that check while you type."""
     return schema(context.engine.catalogue.sections)
-
-
-DEFINITIONS_SCHEMA = Operation(
-    name="definitions_schema",
-    group=DEFINITIONS_GROUP,
-    summary="Give the JSON Schema of definition files, for editors that check while you type.",
-    params=NoParams,
-    result=Annotated[dict[str, Any], NOT_PERSONAL],
-    run=_schema,
-    method="GET",
-    path="/v1/definitions/schema",
-)

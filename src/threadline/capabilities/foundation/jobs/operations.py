@@ -12,7 +12,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.job import Job, JobState
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, operation
 from threadline.kernel.ports import WithJobs
 
 JOBS_GROUP = Group("jobs", "Work across many people that survives restarts.")
@@ -78,51 +78,51 @@ def has_ended(view: JobView) -> bool:
     return view.state in ("done", "failed", "cancelled")
 
 
-def _list(context: Context[WithJobs], params: JobsParams) -> JobsPage:
+@operation("GET /v1/jobs", JOBS_GROUP, example=JobsParams(limit=20))
+def list_(context: Context[WithJobs], params: JobsParams) -> JobsPage:
+    """List jobs, the newest first."""
     cursor = checked_cursor(params.cursor, _CURSOR)
     jobs, following = context.engine.jobs.page(context.workspace, cursor, params.limit)
     return JobsPage(jobs=list(map(job_view, jobs)), next=following)
 
 
-def _show(context: Context[WithJobs], params: JobParams) -> JobView:
+@operation("GET /v1/jobs/{id}", JOBS_GROUP, example=JobParams(id="broadcast.spring-sale"), ended=has_ended)
+def show(context: Context[WithJobs], params: JobParams) -> JobView:
+    """Show a job and how far it has come."""
     return job_view(context.engine.jobs.get(context.workspace, params.id))
 
 
-def _pause(context: Context[WithJobs], params: JobParams) -> JobView:
+@operation(
+    "POST /v1/jobs/{id}/pause",
+    JOBS_GROUP,
+    done=("Paused the job {id}",),
+    scope="admin",
+    example=JobParams(id="broadcast.spring-sale"),
+)
+def pause(context: Context[WithJobs], params: JobParams) -> JobView:
+    """Stop a job after the page that it is at, until it is resumed."""
     return job_view(context.engine.jobs.pause(context.workspace, params.id))
 
 
-def _resume(context: Context[WithJobs], params: JobParams) -> JobView:
+@operation(
+    "POST /v1/jobs/{id}/resume",
+    JOBS_GROUP,
+    done=("Went on with the job {id}",),
+    scope="admin",
+    example=JobParams(id="broadcast.spring-sale"),
+)
+def resume(context: Context[WithJobs], params: JobParams) -> JobView:
+    """Go on with a job that was paused or has failed."""
     return job_view(context.engine.jobs.resume(context.workspace, params.id))
 
 
-def _cancel(context: Context[WithJobs], params: JobParams) -> JobView:
-    return job_view(context.engine.jobs.cancel(context.workspace, params.id))
-
-
-LIST = Operation(
-    name="jobs_list", group=JOBS_GROUP, summary="List jobs, the newest first.", params=JobsParams, result=JobsPage,
-    run=_list, method="GET", path="/v1/jobs", example=JobsParams(limit=20),
-)  # fmt: skip
-SHOW = Operation(
-    name="jobs_show", group=JOBS_GROUP, summary="Show a job and how far it has come.", params=JobParams, result=JobView,
-    run=_show, method="GET", path="/v1/jobs/{id}", example=JobParams(id="broadcast.spring-sale"), ended=has_ended,
-)  # fmt: skip
-PAUSE = Operation(
-    name="jobs_pause", group=JOBS_GROUP, summary="Stop a job after the page that it is at, until it is resumed.",
-    done=("Paused the job {id}",),
-    params=JobParams, result=JobView, run=_pause, method="POST", path="/v1/jobs/{id}/pause", scope="admin",
-    example=JobParams(id="broadcast.spring-sale"),
-)  # fmt: skip
-RESUME = Operation(
-    name="jobs_resume", group=JOBS_GROUP, summary="Go on with a job that was paused or has failed.",
-    done=("Went on with the job {id}",),
-    params=JobParams, result=JobView, run=_resume, method="POST", path="/v1/jobs/{id}/resume", scope="admin",
-    example=JobParams(id="broadcast.spring-sale"),
-)  # fmt: skip
-CANCEL = Operation(
-    name="jobs_cancel", group=JOBS_GROUP, summary="Stop a job for good after the page that it is at.",
+@operation(
+    "POST /v1/jobs/{id}/cancel",
+    JOBS_GROUP,
     done=("Cancelled the job {id}",),
-    params=JobParams, result=JobView, run=_cancel, method="POST", path="/v1/jobs/{id}/cancel", scope="admin",
+    scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
-)  # fmt: skip
+)
+def cancel(context: Context[WithJobs], params: JobParams) -> JobView:
+    """Stop a job for good after the page that it is at."""
+    return job_view(context.engine.jobs.cancel(context.workspace, params.id))

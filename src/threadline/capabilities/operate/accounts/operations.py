@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.kernel.limits import ACCOUNT_NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
-from threadline.kernel.operation import SECRET, Choice, Context, Group, NoParams, Operation
+from threadline.kernel.operation import SECRET, Choice, Context, Group, NoParams, operation
 from threadline.kernel.ports import WithAccounts
 from threadline.kernel.roles import Role
 
@@ -79,15 +79,40 @@ def _entry(account: Any) -> AccountEntry:
     return AccountEntry(name=account.name, role=account.role, created_at=instant(account.created_at))
 
 
-def _list(context: Context[WithAccounts], params: NoParams) -> AccountList:
+@operation("GET /v1/accounts", ACCOUNTS_GROUP, scope="admin")
+def list_(context: Context[WithAccounts], params: NoParams) -> AccountList:
+    """List the accounts of the workspace."""
     return AccountList(accounts=[_entry(entry) for entry in context.engine.accounts.entries(context.workspace)])
 
 
-def _create(context: Context[WithAccounts], params: AccountCreateParams) -> AccountEntry:
+@operation(
+    "POST /v1/accounts",
+    ACCOUNTS_GROUP,
+    done=("Created the account {name} with the role {role}",),
+    scope="admin",
+    status=201,
+    private=frozenset({"password"}),
+    example=AccountCreateParams(name="ada@example.com", role="marketer", password="correct horse battery staple"),
+)
+def create(context: Context[WithAccounts], params: AccountCreateParams) -> AccountEntry:
+    """Make an account for somebody who is to use the console."""
     return _entry(context.engine.accounts.create(context.workspace, params.name, params.password, params.role))
 
 
-def _change(context: Context[WithAccounts], params: AccountChangeParams) -> AccountEntry:
+@operation(
+    "POST /v1/accounts/{name}",
+    ACCOUNTS_GROUP,
+    done=(
+        "Gave the account {name} the role {role}",
+        "Gave the account {name} another password",
+    ),
+    scope="admin",
+    private=frozenset({"password"}),
+    choices=(Choice(("role", "password"), required=True),),
+    example=AccountChangeParams(name="ada@example.com", role="operator"),
+)
+def change(context: Context[WithAccounts], params: AccountChangeParams) -> AccountEntry:
+    """Give an account another role, or another password."""
     accounts = context.engine.accounts
     if params.password is not None:
         return _entry(accounts.set_password(context.workspace, params.name, params.password))
@@ -95,64 +120,13 @@ def _change(context: Context[WithAccounts], params: AccountChangeParams) -> Acco
     return _entry(accounts.set_role(context.workspace, params.name, params.role))
 
 
-def _remove(context: Context[WithAccounts], params: AccountRemoveParams) -> AccountEntry:
-    return _entry(context.engine.accounts.remove(context.workspace, params.name))
-
-
-LIST = Operation(
-    name="accounts_list",
-    group=ACCOUNTS_GROUP,
-    summary="List the accounts of the workspace.",
-    params=NoParams,
-    result=AccountList,
-    run=_list,
-    method="GET",
-    path="/v1/accounts",
-    scope="admin",
-)
-CREATE = Operation(
-    name="accounts_create",
-    group=ACCOUNTS_GROUP,
-    summary="Make an account for somebody who is to use the console.",
-    done=("Created the account {name} with the role {role}",),
-    params=AccountCreateParams,
-    result=AccountEntry,
-    run=_create,
-    method="POST",
-    path="/v1/accounts",
-    scope="admin",
-    status=201,
-    private=frozenset({"password"}),
-    example=AccountCreateParams(name="ada@example.com", role="marketer", password="correct horse battery staple"),
-)
-CHANGE = Operation(
-    name="accounts_change",
-    group=ACCOUNTS_GROUP,
-    summary="Give an account another role, or another password.",
-    done=(
-        "Gave the account {name} the role {role}",
-        "Gave the account {name} another password",
-    ),
-    params=AccountChangeParams,
-    result=AccountEntry,
-    run=_change,
-    method="POST",
-    path="/v1/accounts/{name}",
-    scope="admin",
-    private=frozenset({"password"}),
-    choices=(Choice(("role", "password"), required=True),),
-    example=AccountChangeParams(name="ada@example.com", role="operator"),
-)
-REMOVE = Operation(
-    name="accounts_remove",
-    group=ACCOUNTS_GROUP,
-    summary="Remove an account: its sessions end.",
+@operation(
+    "DELETE /v1/accounts/{name}",
+    ACCOUNTS_GROUP,
     done=("Removed the account {name}",),
-    params=AccountRemoveParams,
-    result=AccountEntry,
-    run=_remove,
-    method="DELETE",
-    path="/v1/accounts/{name}",
     scope="admin",
     example=AccountRemoveParams(name="ada@example.com"),
 )
+def remove(context: Context[WithAccounts], params: AccountRemoveParams) -> AccountEntry:
+    """Remove an account: its sessions end."""
+    return _entry(context.engine.accounts.remove(context.workspace, params.name))

@@ -12,7 +12,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant, ti
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, checked_cursor
 from threadline.kernel.audit import AuditEntry
 from threadline.kernel.disclosure import FREE, IDENTIFIERS, NOT_PERSONAL
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, operation
 from threadline.kernel.ports import WithAuditLog
 
 AUDIT_LOG_GROUP = Group("audit_log", "Who changed what, and when.")
@@ -59,7 +59,9 @@ class AuditLogPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _list(context: Context[WithAuditLog], params: AuditLogParams) -> AuditLogPage:
+@operation("GET /v1/audit-log", AUDIT_LOG_GROUP, scope="admin", example=AuditLogParams(operation="people_merge"))
+def list_(context: Context[WithAuditLog], params: AuditLogParams) -> AuditLogPage:
+    """List what was changed by whom, the newest first."""
     entries, following = context.engine.audit_log.page(
         context.workspace, start=time_param(params.start), stop=time_param(params.stop),
         before=checked_cursor(params.cursor, _CURSOR), limit=params.limit, wanted=lambda entry: _wanted(params, entry),
@@ -81,17 +83,3 @@ def _view(entry: AuditEntry) -> AuditEntryView:
         at=instant(entry.at), who=entry.who, credential=entry.credential, surface=entry.surface,
         operation=entry.operation, object=entry.object, given=entry.given, outcome=entry.outcome, id=entry.id,
     )  # fmt: skip
-
-
-LIST = Operation(
-    name="audit_log_list",
-    group=AUDIT_LOG_GROUP,
-    summary="List what was changed by whom, the newest first.",
-    params=AuditLogParams,
-    result=AuditLogPage,
-    run=_list,
-    method="GET",
-    path="/v1/audit-log",
-    scope="admin",
-    example=AuditLogParams(operation="people_merge"),
-)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.disclosure import SENTENCE, not_personal
-from threadline.kernel.operation import Context, NoParams, Operation, always
+from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import WithDoctor
 
 
@@ -31,22 +31,11 @@ class DoctorResult(msgspec.Struct, kw_only=True):
     findings: list[FindingView]
 
 
-def _doctor(context: Context[WithDoctor], params: NoParams) -> DoctorResult:
+@operation("GET /v1/doctor", is_long=always, shown_on=frozenset({"http", "python"}))
+def doctor(context: Context[WithDoctor], params: NoParams) -> DoctorResult:
+    """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
     findings = context.engine.doctor.findings(context.now)
     return DoctorResult(
         well=all(finding.sign != "fault" for finding in findings),
         findings=[FindingView(what=finding.what, sign=finding.sign, seen=finding.seen) for finding in findings],
     )
-
-
-DOCTOR = Operation(
-    name="doctor",
-    summary="Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied.",
-    params=NoParams,
-    result=DoctorResult,
-    run=_doctor,
-    is_long=always,
-    method="GET",
-    path="/v1/doctor",
-    shown_on=frozenset({"http", "python"}),  # the command of this name also looks at files, their lock and the disk
-)

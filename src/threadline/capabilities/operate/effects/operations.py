@@ -12,7 +12,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Group, NoParams, Operation
+from threadline.kernel.operation import Context, Group, NoParams, operation
 from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
 from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
@@ -90,7 +90,9 @@ class UnknownPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
+@operation("GET /v1/effects/unknown", EFFECTS_GROUP, scope="admin", example=UnknownParams(limit=20))
+def unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
+    """List effects that were claimed and of which nobody knows whether they happened."""
     cursor = checked_cursor(params.cursor, _ID)
     effects = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
     lines = []
@@ -99,20 +101,6 @@ def _unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
         at, noted = (None, {}) if claim is None else (format_time(claim.at), claim.properties)
         lines.append(UnknownLine(**_line(context, effect), claimed_at=at, noted=noted))
     return UnknownPage(effects=lines, next=next_of(effects, params.limit, lambda effect: effect.cursor))
-
-
-UNKNOWN = Operation(
-    name="effects_unknown",
-    group=EFFECTS_GROUP,
-    summary="List effects that were claimed and of which nobody knows whether they happened.",
-    params=UnknownParams,
-    result=UnknownPage,
-    run=_unknown,
-    method="GET",
-    path="/v1/effects/unknown",
-    scope="admin",
-    example=UnknownParams(limit=20),
-)
 
 
 class ResolveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -135,7 +123,15 @@ class Resolved(msgspec.Struct, kw_only=True):
     id: str
 
 
-def _resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
+@operation(
+    "POST /v1/effects/{id}/resolve",
+    EFFECTS_GROUP,
+    done=("Settled an unknown effect: {outcome}",),
+    scope="admin",
+    example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
+)
+def resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
+    """Say what became of an unknown effect: it happened, it is sent again, or it is given up."""
     properties = {"why": params.why} if params.why else {}
     outcomes = {
         "happened": None,
@@ -148,21 +144,6 @@ def _resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
         hint = "`effects_unknown` lists those that are; another may have been faster."
         raise NotFound(f"no effect {params.id} is unknown in this workspace", hint=hint)
     return Resolved(id=params.id)
-
-
-RESOLVE = Operation(
-    name="effects_resolve",
-    group=EFFECTS_GROUP,
-    summary="Say what became of an unknown effect: it happened, it is sent again, or it is given up.",
-    done=("Settled an unknown effect: {outcome}",),
-    params=ResolveParams,
-    result=Resolved,
-    run=_resolve,
-    method="POST",
-    path="/v1/effects/{id}/resolve",
-    scope="admin",
-    example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
-)
 
 
 # --- parked -----------------------------------------------------------------------------------
@@ -188,24 +169,12 @@ def _dead_letters(
     return context.engine.delivery.dead_letters(context.workspace, params.queue, cursor, params.limit)
 
 
-def _parked(context: Context[Needs], params: ParkedEffectsParams) -> ParkedEffects:
+@operation("GET /v1/effects/parked", EFFECTS_GROUP, scope="admin", example=ParkedEffectsParams(queue="crm", limit=20))
+def parked(context: Context[Needs], params: ParkedEffectsParams) -> ParkedEffects:
+    """List effects of all kinds that were given up on, and why."""
     letters = _dead_letters(context, params)
     lines = [ParkedLine(**_line(context, letter), last=letter.outcome) for letter in letters]
     return ParkedEffects(effects=lines, next=next_of(letters, params.limit, lambda letter: letter.cursor))
-
-
-PARKED = Operation(
-    name="effects_parked",
-    group=EFFECTS_GROUP,
-    summary="List effects of all kinds that were given up on, and why.",
-    params=ParkedEffectsParams,
-    result=ParkedEffects,
-    run=_parked,
-    method="GET",
-    path="/v1/effects/parked",
-    scope="admin",
-    example=ParkedEffectsParams(queue="crm", limit=20),
-)
 
 
 class RedriveEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
@@ -224,29 +193,22 @@ class RedrivenEffects(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on, for the rest; empty at the end.")] = ""
 
 
-def _redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
-    looked_at = _dead_letters(context, params)
-    letters = [letter for letter in looked_at if not params.ids or letter.pending.id in params.ids]
-    done = context.engine.delivery.redrive(letters, context.source)
-    return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda letter: letter.cursor))
-
-
-REDRIVE = Operation(
-    name="effects_redrive",
-    group=EFFECTS_GROUP,
-    summary="Make effects that were given up on due again.",
+@operation(
+    "POST /v1/effects/redrive",
+    EFFECTS_GROUP,
     done=(
         "Sent again what was given up on in the queue {queue}",
         "Sent again what was given up on",
     ),
-    params=RedriveEffectsParams,
-    result=RedrivenEffects,
-    run=_redrive,
-    method="POST",
-    path="/v1/effects/redrive",
     scope="admin",
     example=RedriveEffectsParams(queue="crm"),
 )
+def redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
+    """Make effects that were given up on due again."""
+    looked_at = _dead_letters(context, params)
+    letters = [letter for letter in looked_at if not params.ids or letter.pending.id in params.ids]
+    done = context.engine.delivery.redrive(letters, context.source)
+    return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda letter: letter.cursor))
 
 
 # --- timers -----------------------------------------------------------------------------------
@@ -273,7 +235,9 @@ class TimersPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _timers(context: Context[Needs], params: TimersParams) -> TimersPage:
+@operation("GET /v1/effects/timers", EFFECTS_GROUP, scope="admin", example=TimersParams(limit=20))
+def timers(context: Context[Needs], params: TimersParams) -> TimersPage:
+    """List what is due later, by due time."""
     after = checked_cursor(params.cursor, _TIMER)
     timers = context.engine.delivery.pending_timers(context.workspace, after, params.limit)
     people = context.engine.reader.by_threads([timer.thread for timer in timers])
@@ -285,20 +249,6 @@ def _timers(context: Context[Needs], params: TimersParams) -> TimersPage:
         for timer in timers
     ]  # fmt: skip
     return TimersPage(timers=lines, next=next_of(timers, params.limit, lambda timer: timer.cursor))
-
-
-TIMERS = Operation(
-    name="effects_timers",
-    group=EFFECTS_GROUP,
-    summary="List what is due later, by due time.",
-    params=TimersParams,
-    result=TimersPage,
-    run=_timers,
-    method="GET",
-    path="/v1/effects/timers",
-    scope="admin",
-    example=TimersParams(limit=20),
-)
 
 
 # --- queues -----------------------------------------------------------------------------------
@@ -335,18 +285,7 @@ def _queue(context: Context[object], queue_state: QueueState) -> QueueLine:
     )  # fmt: skip
 
 
-def _queues(context: Context[WithDelivery], params: NoParams) -> QueueList:
+@operation("GET /v1/effects/queues", EFFECTS_GROUP, scope="admin")
+def queues(context: Context[WithDelivery], params: NoParams) -> QueueList:
+    """List the queues, and how many effects wait in each or are unknown."""
     return QueueList(queues=[_queue(context, queue) for queue in context.engine.delivery.queues()])
-
-
-QUEUES = Operation(
-    name="effects_queues",
-    group=EFFECTS_GROUP,
-    summary="List the queues, and how many effects wait in each or are unknown.",
-    params=NoParams,
-    result=QueueList,
-    run=_queues,
-    method="GET",
-    path="/v1/effects/queues",
-    scope="admin",
-)

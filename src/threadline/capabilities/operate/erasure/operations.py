@@ -14,7 +14,7 @@ from threadline.capabilities.foundation.events.requests import RequestKey
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.kernel.disclosure import PERSONAL, free
 from threadline.kernel.erasure import Certificate, Erasure, certificate_of
-from threadline.kernel.operation import Context, Group, Operation, always
+from threadline.kernel.operation import Context, Group, always, operation
 from threadline.kernel.ports import WithErasures
 
 ERASURES_GROUP = Group("erasures", "People who were erased: certificates without names.")
@@ -46,7 +46,17 @@ class EraseResult(msgspec.Struct, kw_only=True):
     remaining: Annotated[Counts, Meta(description="What stays as salted hashes.")]
 
 
-def _erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
+@operation(
+    "POST /v1/people/{id}/erase",
+    PEOPLE_GROUP,
+    private=frozenset({"id"}),
+    done=("Erased somebody",),
+    is_long=always,
+    scope="admin",
+    example=EraseParams(id="user_id:42", reason="ticket 1234", dry_run=True),
+)
+def erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
+    """Erase a person for good, or count what that would remove."""
     erasures = context.engine.erasures
     if params.dry_run:
         preview = erasures.preview(context.workspace, params.id)
@@ -62,22 +72,6 @@ def _erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
         done=erasure.state == "done", erasure=erasure.id, removed=certificate["before"], remaining=remaining
     )
 
-
-ERASE = Operation(
-    name="people_erase",
-    private=frozenset({"id"}),  # else the audit log would name whom everything else has forgotten
-    group=PEOPLE_GROUP,
-    summary="Erase a person for good, or count what that would remove.",
-    done=("Erased somebody",),
-    params=EraseParams,
-    result=EraseResult,
-    run=_erase,
-    is_long=always,
-    method="POST",
-    path="/v1/people/{id}/erase",
-    scope="admin",
-    example=EraseParams(id="user_id:42", reason="ticket 1234", dry_run=True),
-)
 
 # --- the erasures there were --------------------------------------------------------------------
 
@@ -119,7 +113,9 @@ class ErasuresPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _list(context: Context[WithErasures], params: ErasuresParams) -> ErasuresPage:
+@operation("GET /v1/erasures", ERASURES_GROUP, scope="admin", example=ErasuresParams(limit=20))
+def list_(context: Context[WithErasures], params: ErasuresParams) -> ErasuresPage:
+    """List the erasures of people, with their certificates."""
     after = checked_cursor(params.cursor, _CURSOR)
     page = context.engine.erasures.page(context.workspace, after, params.limit)
     return ErasuresPage(
@@ -133,7 +129,15 @@ class ErasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(description="The id of an erasure.", min_length=1, max_length=64)]
 
 
-def _show(context: Context[WithErasures], params: ErasureParams) -> ErasureView:
+@operation(
+    "GET /v1/erasures/{id}",
+    ERASURES_GROUP,
+    scope="admin",
+    example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
+    ended=lambda result: result.state == "done",
+)
+def show(context: Context[WithErasures], params: ErasureParams) -> ErasureView:
+    """Show an erasure, how far it has come, and its certificate."""
     return _view(context.engine.erasures.find(context.workspace, params.id))
 
 
@@ -143,45 +147,13 @@ class ErasedIds(msgspec.Struct, kw_only=True):
     ids: list[str]
 
 
-def _ids(context: Context[WithErasures], params: ErasureParams) -> ErasedIds:
+@operation(
+    "GET /v1/erasures/{id}/ids",
+    ERASURES_GROUP,
+    scope="admin",
+    example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
+)
+def ids(context: Context[WithErasures], params: ErasureParams) -> ErasedIds:
+    """List the ids of the events that an erasure has taken out of the log."""
     context.engine.erasures.find(context.workspace, params.id)
     return ErasedIds(ids=list(context.engine.erasures.ids(context.workspace, params.id)))
-
-
-LIST = Operation(
-    name="erasures_list",
-    group=ERASURES_GROUP,
-    summary="List the erasures of people, with their certificates.",
-    params=ErasuresParams,
-    result=ErasuresPage,
-    run=_list,
-    method="GET",
-    path="/v1/erasures",
-    scope="admin",
-    example=ErasuresParams(limit=20),
-)
-SHOW = Operation(
-    name="erasures_show",
-    group=ERASURES_GROUP,
-    summary="Show an erasure, how far it has come, and its certificate.",
-    params=ErasureParams,
-    result=ErasureView,
-    run=_show,
-    method="GET",
-    path="/v1/erasures/{id}",
-    scope="admin",
-    example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
-    ended=lambda result: result.state == "done",
-)
-IDS = Operation(
-    name="erasures_ids",
-    group=ERASURES_GROUP,
-    summary="List the ids of the events that an erasure has taken out of the log.",
-    params=ErasureParams,
-    result=ErasedIds,
-    run=_ids,
-    method="GET",
-    path="/v1/erasures/{id}/ids",
-    scope="admin",
-    example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
-)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -13,7 +12,7 @@ from threadline.capabilities.foundation.events.parameters import Next, Page
 from threadline.capabilities.operate.retention.definition import Retention
 from threadline.capabilities.operate.retention.job import EXPIRING_PAGE
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Group, Operation, always
+from threadline.kernel.operation import Context, Group, Operation, always, shaped_operation
 from threadline.kernel.ports import WithCatalogue, WithErasures, WithReader
 from threadline.kernel.time import DAY
 
@@ -53,7 +52,11 @@ class RetentionPreview(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _preview(rules: Sequence[Retention], context: Context[Needs], params: RetentionParams) -> RetentionPreview:
+@shaped_operation(
+    "GET /v1/retention/preview", RETENTION_GROUP, is_long=always, scope="admin", example=RetentionParams(limit=50)
+)
+def preview(rules: Sequence[Retention], context: Context[Needs], params: RetentionParams) -> RetentionPreview:
+    """Show what the declared retention would erase now, a page of people at a time."""
     people, following = context.engine.reader.people(context.workspace, params.cursor, params.limit)
     counts = []
     for rule in rules:
@@ -79,11 +82,4 @@ def _preview(rules: Sequence[Retention], context: Context[Needs], params: Retent
 
 def operations(rules: Sequence[Retention]) -> list[Operation]:
     """The operation that shows what these rules would erase."""
-    return [
-        Operation(
-            name="retention_preview", group=RETENTION_GROUP,
-            summary="Show what the declared retention would erase now, a page of people at a time.",
-            params=RetentionParams, result=RetentionPreview, run=partial(_preview, tuple(rules)), is_long=always,
-            method="GET", path="/v1/retention/preview", scope="admin", example=RetentionParams(limit=50),
-        ),
-    ]  # fmt: skip
+    return [preview(tuple(rules))]

@@ -7,7 +7,7 @@ from typing import Any
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.features.campaigns import campaigns_projection
 from threadline.capabilities.profile.features.definition import ANY, SECTIONS, FeatureSet, read_features
-from threadline.capabilities.profile.features.operations.definitions import definitions_operation
+from threadline.capabilities.profile.features.operations import definitions as operations
 from threadline.capabilities.profile.features.policy import ignored_policy
 from threadline.capabilities.profile.features.projection import projection
 from threadline.kernel.lasting import Lasting, Until
@@ -17,7 +17,7 @@ def declare(definitions: Definitions) -> list[Any]:
     """The projections, the policy and the operation that depend on what is declared, and the sections read here."""
     features = read_features(definitions)
     campaigns: list[Any] = [campaigns_projection(), ignored_policy(features.ignored_after)]
-    return [projection(features), _lasting(features), *campaigns, definitions_operation(features), *SECTIONS]
+    return [projection(features), _lasting(features), *campaigns, operations.list_(features), *SECTIONS]
 
 
 def _lasting(features: FeatureSet) -> Lasting:

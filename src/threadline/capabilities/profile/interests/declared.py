@@ -6,7 +6,7 @@ from typing import Any
 
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.interests.definition import read_interests
-from threadline.capabilities.profile.interests.operations import interest_operations
+from threadline.capabilities.profile.interests.operations import operations
 from threadline.capabilities.profile.interests.projection import interests_projection
 from threadline.kernel.lasting import Lasting, for_life
 
@@ -15,4 +15,4 @@ def declare(definitions: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
     interests = read_interests(definitions)
     lasting = Lasting("interests", for_life(interests.sources, "interests are counted from them"))
-    return [interests_projection(interests), lasting, *interest_operations(interests)]
+    return [interests_projection(interests), lasting, *operations(interests)]

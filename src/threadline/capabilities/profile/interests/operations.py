@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,7 +18,7 @@ from threadline.capabilities.foundation.events.forms import (
 )
 from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.parameters import KnownAsOf, TimeRange
-from threadline.capabilities.profile.interests import attribution
+from threadline.capabilities.profile.interests.attribution import NAME as ATTRIBUTION
 from threadline.capabilities.profile.interests.definition import (
     APPLICATION_LENGTH_MAX,
     HALF_LIFE_MAX,
@@ -34,7 +33,7 @@ from threadline.capabilities.profile.interests.summary import Total, totals
 from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, Operation, operation, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, format_duration, parse_duration
 
@@ -109,7 +108,11 @@ class InterestsResult(msgspec.Struct, kw_only=True):
     topics: Annotated[list[TopicView], Meta(description="The heaviest first; of equals by name.")]
 
 
-def _interests(interests: Interests, context: Context[WithReader], params: InterestsParams) -> InterestsResult:
+@shaped_operation(
+    "GET /v1/people/{id}/interests", INTERESTS_GROUP, example=InterestsParams(id="user_id:42", topic="product")
+)
+def of(interests: Interests, context: Context[WithReader], params: InterestsParams) -> InterestsResult:
+    """Rank what a person cares about, now or as of an instant."""
     half_life = _half_life(params)
     asked = person_as_of(context, params.id, params.as_of, params.known)
     ranked = rank(
@@ -191,7 +194,9 @@ class SummaryResult(msgspec.Struct, kw_only=True):
     more: Annotated[bool, Meta(description="Whether there are rows beyond the limit.")]
 
 
-def _summary(interests: Interests, context: Context[WithReader], params: SummaryParams) -> SummaryResult:
+@shaped_operation("GET /v1/people/{id}/interests/summary", INTERESTS_GROUP, example=SummaryParams(id="user_id:42"))
+def summary(interests: Interests, context: Context[WithReader], params: SummaryParams) -> SummaryResult:
+    """Sum up a person's actions by topic, application, scope and period."""
     asked = person_as_of(context, params.id, None)
     stop = past_instant(context, params.stop, "stop")
     events = _events(
@@ -220,34 +225,9 @@ def _row(interests: Interests, total: Total) -> SummaryRow:
     )  # fmt: skip
 
 
-def interest_operations(interests: Interests) -> list[Operation]:
+def operations(interests: Interests) -> list[Operation]:
     """The operations that depend on what is declared."""
-    ranking: Callable[[Any, Any], Any] = partial(_interests, interests)
-    summary: Callable[[Any, Any], Any] = partial(_summary, interests)
-    return [
-        Operation(
-            name="interests_of",
-            group=INTERESTS_GROUP,
-            summary="Rank what a person cares about, now or as of an instant.",
-            params=InterestsParams,
-            result=InterestsResult,
-            run=ranking,
-            method="GET",
-            path="/v1/people/{id}/interests",
-            example=InterestsParams(id="user_id:42", topic="product"),
-        ),
-        Operation(
-            name="interests_summary",
-            group=INTERESTS_GROUP,
-            summary="Sum up a person's actions by topic, application, scope and period.",
-            params=SummaryParams,
-            result=SummaryResult,
-            run=summary,
-            method="GET",
-            path="/v1/people/{id}/interests/summary",
-            example=SummaryParams(id="user_id:42"),
-        ),
-    ]
+    return [of(interests), summary(interests)]
 
 
 # --- attribution ------------------------------------------------------------------------------
@@ -280,20 +260,9 @@ class AttributionResult(msgspec.Struct, kw_only=True):
     last_touch: Touch | None
 
 
-def _attribution(context: Context[WithReader], params: AttributionParams) -> AttributionResult:
+@operation("GET /v1/people/{id}/attribution", INTERESTS_GROUP, example=AttributionParams(id="user_id:42"))
+def attribution(context: Context[WithReader], params: AttributionParams) -> AttributionResult:
+    """Show the first and the latest campaign that a person came from."""
     person = context.engine.reader.person(context.workspace, params.id)
-    view = context.engine.reader.views(person, context.now, names=[attribution.NAME])[attribution.NAME]
+    view = context.engine.reader.views(person, context.now, names=[ATTRIBUTION])[ATTRIBUTION]
     return msgspec.convert({"person": person.id, **view}, AttributionResult)
-
-
-ATTRIBUTION_OF = Operation(
-    name="interests_attribution",
-    group=INTERESTS_GROUP,
-    summary="Show the first and the latest campaign that a person came from.",
-    params=AttributionParams,
-    result=AttributionResult,
-    run=_attribution,
-    method="GET",
-    path="/v1/people/{id}/attribution",
-    example=AttributionParams(id="user_id:42"),
-)

@@ -20,6 +20,7 @@ BOARD_TABLE = StoreTable(TABLE, "state_rows", shown_in="leaderboards")
 
 def leaderboards_file(boards: Boards) -> PersonFile:
     """The file of a person's scores on these boards, with the ranks of the present periods."""
+    standing_on = standing(boards)
 
     def ranks(subject: Subject) -> Iterator[dict[str, Any]]:
         shown = subject.views.get(NAME, {})
@@ -29,7 +30,7 @@ def leaderboards_file(boards: Boards) -> PersonFile:
                     asked = {"id": subject.person.id, "name": board.name, "period": period, "scope": scope}
                     params = msgspec.convert(asked, StandingParams)
                     try:
-                        place = standing(boards, subject, params)
+                        place = standing_on(subject, params)
                     except Conflict:
                         return  # not everybody is on the boards yet, so that nobody has a rank
                     if place.rank is not None:

@@ -6,21 +6,21 @@ from typing import Any
 
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.memory.definition import derivations_of
-from threadline.capabilities.profile.memory.operations.derivations import derivations_operation
-from threadline.capabilities.profile.memory.operations.lineage import lineage_operation
+from threadline.capabilities.profile.memory.operations.derivations import definitions
+from threadline.capabilities.profile.memory.operations.lineage import lineage
 from threadline.capabilities.profile.memory.personal import sources_file
 from threadline.capabilities.profile.memory.projection import FactDerivations, fact_derivations, projection
 from threadline.kernel.lasting import Lasting
 
 
-def declare(definitions: Definitions) -> list[Any]:
+def declare(declared: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
-    derivations = derivations_of(definitions)
+    derivations = derivations_of(declared)
     by_type = fact_derivations(derivations)
     return [
         projection(derivations, by_type),
-        lineage_operation(by_type),
-        derivations_operation(derivations),
+        lineage(by_type),
+        definitions(derivations),
         sources_file(by_type),
         _lasting(by_type),
     ]

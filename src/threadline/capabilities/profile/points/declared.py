@@ -6,9 +6,10 @@ from typing import Any
 
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.points.definition import read_points
-from threadline.capabilities.profile.points.operations.tables import history_operation, tables_operation
+from threadline.capabilities.profile.points.operations.tables import history, tables
 from threadline.capabilities.profile.points.policy import points_policy
 from threadline.capabilities.profile.points.projection import points_projection
+from threadline.kernel.calendar import Calendar
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -16,4 +17,4 @@ def declare(definitions: Definitions) -> list[Any]:
     points = read_points(definitions)
     if points is None:
         return []
-    return [points_projection(points), points_policy(points), history_operation(points), tables_operation(points)]
+    return [points_projection(points), points_policy(points), history(Calendar(points.timezone)), tables(points)]

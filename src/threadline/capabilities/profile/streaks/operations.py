@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -23,7 +22,7 @@ from threadline.kernel.calendar import day_begins, day_of, day_text, local_day
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, Operation, operation, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, HOUR
 
@@ -93,7 +92,9 @@ class StreaksResult(msgspec.Struct, kw_only=True):
     streaks: dict[str, StreakView]
 
 
-def _streaks(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
+@operation("GET /v1/people/{id}/streaks", STREAKS_GROUP, example=StreaksParams(id="user_id:42"))
+def of(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
+    """Show a person's streaks, now or as they stood at an instant."""
     asked = person_as_of(context, params.id, params.as_of, params.known)
     shown = msgspec.convert(asked.views(NAME)[NAME], dict[str, StreakView])
     return StreaksResult(person=asked.person.id, position=asked.person.position, as_of=asked.shown_at, streaks=shown)
@@ -135,7 +136,13 @@ class DaysResult(msgspec.Struct, kw_only=True):
     days: list[DayView]
 
 
-def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysResult:
+@shaped_operation(
+    "GET /v1/people/{id}/days",
+    STREAKS_GROUP,
+    example=DaysParams(id="user_id:42", start="2026-03-01", stop="2026-04-01"),
+)
+def days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysResult:
+    """List the local days on which a person was active, with what was done and earned."""
     engine, reader = context.engine, Reader(plan)
     person = engine.reader.person(context.workspace, params.id)
     state: State = engine.reader.state(person, NAME, context.now)
@@ -208,27 +215,4 @@ def _may_lie_elsewhere(journey: Journey, earned: Recorded) -> bool:
 
 def operations(streaks: StreakSet) -> list[Operation]:
     """The operations on these streaks."""
-    return [
-        Operation(
-            name="streaks_of",
-            group=STREAKS_GROUP,
-            summary="Show a person's streaks, now or as they stood at an instant.",
-            params=StreaksParams,
-            result=StreaksResult,
-            run=_streaks,
-            method="GET",
-            path="/v1/people/{id}/streaks",
-            example=StreaksParams(id="user_id:42"),
-        ),
-        Operation(
-            name="streaks_days",
-            group=STREAKS_GROUP,
-            summary="List the local days on which a person was active, with what was done and earned.",
-            params=DaysParams,
-            result=DaysResult,
-            run=partial(_days, Plan(streaks)),
-            method="GET",
-            path="/v1/people/{id}/days",
-            example=DaysParams(id="user_id:42", start="2026-03-01", stop="2026-04-01"),
-        ),
-    ]
+    return [days(Plan(streaks))]

@@ -14,7 +14,7 @@ from threadline.capabilities.reach.inbox.messages import parts_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.inbox import INBOX, PROVIDER_URL, InboxMessage, body_key, summaries, summary_key
 from threadline.kernel.limits import BATCH_WRITES_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Group, NoParams, Operation
+from threadline.kernel.operation import Context, Group, NoParams, operation
 from threadline.kernel.ports import WithCatalogue, WithStore
 from threadline.kernel.store import Batch, Delete, Item
 
@@ -103,7 +103,9 @@ def refuse_elsewhere(engine: WithCatalogue) -> None:
         raise NotFound("there is no development inbox: mail is sent by another provider, or not at all", hint=hint)
 
 
-def _list(context: Context[InboxNeeds], params: InboxListParams) -> InboxListResult:
+@operation("GET /v1/dev/inbox", INBOX_GROUP, example=InboxListParams(to="ana@example.com"))
+def list_(context: Context[InboxNeeds], params: InboxListParams) -> InboxListResult:
+    """List mail that was sent to the development inbox."""
     refuse_elsewhere(context.engine)
     wanted = params.to.lower()
     lines = (_line(item) for item in _newest_first(context, params.cursor))
@@ -139,7 +141,13 @@ def _line(item: Item) -> InboxLine:
     )
 
 
-def _show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowResult:
+@operation(
+    "GET /v1/dev/inbox/{id}",
+    INBOX_GROUP,
+    example=InboxShowParams(id="00060d1a2b3c4d5e.0123456789abcdef0123456789abcdef"),
+)
+def show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowResult:
+    """Show a mail of the development inbox: headers, HTML, text, links and the raw message."""
     refuse_elsewhere(context.engine)
     keys = [key(context.workspace, params.id) for key in (summary_key, body_key)]
     summary, body = context.engine.store.get(keys)
@@ -160,7 +168,9 @@ def _show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowRes
     )
 
 
-def _clear(context: Context[InboxNeeds], params: NoParams) -> InboxClearResult:
+@operation("POST /v1/dev/inbox/clear", INBOX_GROUP, done=("Emptied the development inbox",), scope="write")
+def clear(context: Context[InboxNeeds], params: NoParams) -> InboxClearResult:
+    """Remove all mail from the development inbox."""
     refuse_elsewhere(context.engine)
     ids = [item.key.sort for item in _newest_first(context, "")]
     size = BATCH_WRITES_MAX // 2
@@ -170,41 +180,3 @@ def _clear(context: Context[InboxNeeds], params: NoParams) -> InboxClearResult:
         ]
         context.engine.store.commit([Batch(writes=gone)])
     return InboxClearResult(removed=len(ids))
-
-
-LIST = Operation(
-    name="inbox_list",
-    group=INBOX_GROUP,
-    summary="List mail that was sent to the development inbox.",
-    params=InboxListParams,
-    result=InboxListResult,
-    run=_list,
-    method="GET",
-    path="/v1/dev/inbox",
-    example=InboxListParams(to="ana@example.com"),
-)
-
-SHOW = Operation(
-    name="inbox_show",
-    group=INBOX_GROUP,
-    summary="Show a mail of the development inbox: headers, HTML, text, links and the raw message.",
-    params=InboxShowParams,
-    result=InboxShowResult,
-    run=_show,
-    method="GET",
-    path="/v1/dev/inbox/{id}",
-    example=InboxShowParams(id="00060d1a2b3c4d5e.0123456789abcdef0123456789abcdef"),
-)
-
-CLEAR = Operation(
-    name="inbox_clear",
-    group=INBOX_GROUP,
-    summary="Remove all mail from the development inbox.",
-    done=("Emptied the development inbox",),
-    params=NoParams,
-    result=InboxClearResult,
-    run=_clear,
-    method="POST",
-    path="/v1/dev/inbox/clear",
-    scope="write",
-)

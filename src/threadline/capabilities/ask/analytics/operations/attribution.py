@@ -29,7 +29,7 @@ from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -151,7 +151,26 @@ class Attribution(Answered, kw_only=True):
     credited: Annotated[float, Meta(description="Of this, what belongs to conversions with a touch.")]
 
 
-def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> Attribution:
+def attribution_picture(result: Attribution) -> Chart:
+    """Bars for each channel, one for each model."""
+    series = tuple(
+        Series(model, tuple(Point(row.channel, getattr(row, model)) for row in result.rows)) for model in MODELS
+    )
+    return Chart(
+        kind="bars", title="Attribution", x=Axis(title="Channel"), y=Axis(title="Credit"), series=series,
+        summary=f"{result.with_touches:,} of {result.conversions:,} conversions had a touch before them.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/attribution",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=AttributionParams(event="purchase_completed", channel="context.campaign.source", value="total"),
+    picture=attribution_picture,
+)
+def attribution(context: Context[WithAnalytics], params: AttributionParams) -> Attribution:
+    """Credit conversions to the channels before them, by six models."""
     event, touches = step_of(params.event, "event"), step_of(params.touches, "touches")
     table, about = asked(
         context, _SQL,
@@ -195,29 +214,3 @@ def _notes(untouched: int) -> Iterable[str]:
     yield "Credit says which touches came before, not that they are the reason: an experiment says that."
     if untouched:
         yield f"{untouched:,} conversions had no touch in their window; no channel has credit for them."
-
-
-def attribution_picture(result: Attribution) -> Chart:
-    """Bars for each channel, one for each model."""
-    series = tuple(
-        Series(model, tuple(Point(row.channel, getattr(row, model)) for row in result.rows)) for model in MODELS
-    )
-    return Chart(
-        kind="bars", title="Attribution", x=Axis(title="Channel"), y=Axis(title="Credit"), series=series,
-        summary=f"{result.with_touches:,} of {result.conversions:,} conversions had a touch before them.",
-    )  # fmt: skip
-
-
-ATTRIBUTION = Operation(
-    name="analytics_attribution",
-    group=ANALYTICS_GROUP,
-    summary="Credit conversions to the channels before them, by six models.",
-    params=AttributionParams,
-    result=Attribution,
-    run=_attribution,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/attribution",
-    example=AttributionParams(event="purchase_completed", channel="context.campaign.source", value="total"),
-    picture=attribution_picture,
-)

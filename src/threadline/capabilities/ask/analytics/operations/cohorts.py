@@ -21,7 +21,7 @@ from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 
 # Sums have an order: otherwise their last digits would change from answer to answer.
@@ -71,23 +71,6 @@ class Cohorts(Answered, kw_only=True):
     value: Annotated[str, Meta(description="As asked.")] = ""
 
 
-def _cohorts(context: Context[WithAnalytics], params: CohortsParams) -> Cohorts:
-    counted, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
-    parts = cohort_parts(params, context.now)
-    table, about = asked(context, _SQL, {**parts, "counted": Sql(counted), "worth": worth})
-    rows = [
-        CohortsRow(
-            cohort=cohort.isoformat(), size=size, period=period, people=people, events=events, value=value,
-            value_so_far=so_far / size, complete=complete,
-        )
-        for cohort, size, period, people, events, value, so_far, complete in table.rows
-    ]  # fmt: skip
-    immature = any(not row.complete for row in rows)
-    notes: tuple[str, ...] = ("Periods that are not over are marked: more may come in them.",) if immature else ()
-    notes += unread_notes(context, params.value, counted)
-    return Cohorts(rows=rows, per=params.per, value=params.value, notes=notes, **about)
-
-
 def cohorts_picture(result: Cohorts) -> Chart:
     """A row for each cohort, with what a person has come to."""
     cohorts: dict[str, list[Point]] = {}
@@ -105,16 +88,26 @@ def cohorts_picture(result: Cohorts) -> Chart:
     )  # fmt: skip
 
 
-COHORTS_OPERATION = Operation(
-    name="analytics_cohorts",
-    group=ANALYTICS_GROUP,
-    summary="Add up what people do or spend as they age, by the period in which they began.",
-    params=CohortsParams,
-    result=Cohorts,
-    run=_cohorts,
+@operation(
+    "GET /v1/analytics/cohorts",
+    ANALYTICS_GROUP,
     is_long=always,
-    method="GET",
-    path="/v1/analytics/cohorts",
     example=CohortsParams(first="purchase_completed", value="total", per="month", periods=6),
     picture=cohorts_picture,
 )
+def cohorts(context: Context[WithAnalytics], params: CohortsParams) -> Cohorts:
+    """Add up what people do or spend as they age, by the period in which they began."""
+    counted, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
+    parts = cohort_parts(params, context.now)
+    table, about = asked(context, _SQL, {**parts, "counted": Sql(counted), "worth": worth})
+    rows = [
+        CohortsRow(
+            cohort=cohort.isoformat(), size=size, period=period, people=people, events=events, value=value,
+            value_so_far=so_far / size, complete=complete,
+        )
+        for cohort, size, period, people, events, value, so_far, complete in table.rows
+    ]  # fmt: skip
+    immature = any(not row.complete for row in rows)
+    notes: tuple[str, ...] = ("Periods that are not over are marked: more may come in them.",) if immature else ()
+    notes += unread_notes(context, params.value, counted)
+    return Cohorts(rows=rows, per=params.per, value=params.value, notes=notes, **about)

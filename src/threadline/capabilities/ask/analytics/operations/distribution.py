@@ -21,7 +21,7 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import free, not_personal
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics, WithCatalogue
 from threadline.kernel.time import to_datetime
 
@@ -160,7 +160,52 @@ class Distribution(Answered, kw_only=True):
     drift: Annotated[Drift | None, Meta(description="How far both sides are apart; null without a baseline.")] = None
 
 
-def _distribution(context: Context[Needs], params: DistributionParams) -> Distribution:
+def distribution_picture(result: Distribution) -> Chart:
+    """The people of each bin; beside a baseline their shares, for the sides are seldom of one size."""
+    is_number = bool(result.rows) and result.rows[0].low is not None
+    sides = [("", [row.people for row in result.rows])]
+    if any(row.baseline is not None for row in result.rows):
+        sides = [(COMPARED, sides[0][1]), (BASELINE, [row.baseline or 0 for row in result.rows])]
+    totals = {side.side: max(side.people, 1) for side in result.sides}
+    series = tuple(
+        Series(
+            side,
+            tuple(
+                Point(
+                    row.value if row.low is None else row.low, count / totals.get(side, 1) if side else count,
+                    high=row.high, note=f"{count:,} people",
+                )
+                for row, count in zip(result.rows, counts, strict=True)
+            ),
+        )
+        for side, counts in sides
+    )  # fmt: skip
+    people = result.sides[0].people if result.sides else 0
+    summary = f"The values of {people:,} people."
+    if result.drift is not None:
+        summary += f" Population stability index {formatted(result.drift.index, 'number')}: {result.drift.verdict}."
+    return Chart(
+        kind="histogram" if is_number else "bars", title=result.feature, x=Axis(title=result.feature),
+        y=Axis(title="Share of people" if sides[0][0] else "People", unit="share" if sides[0][0] else "count"),
+        series=series if result.rows else (), summary=summary,
+    )  # fmt: skip
+
+
+def _read(params: DistributionParams) -> tuple[IndexPart, ...]:
+    return tuple(IndexPart(SECTION_NAME, name) for name in (params.segment, params.baseline_segment) if name)
+
+
+@operation(
+    "GET /v1/analytics/distribution",
+    ANALYTICS_GROUP,
+    relies_on=("segments",),
+    relied_on=_read,
+    is_long=always,
+    example=DistributionParams(feature="monetary_total", baseline_stop="2026-01-01T00:00:00Z"),
+    picture=distribution_picture,
+)
+def distribution(context: Context[Needs], params: DistributionParams) -> Distribution:
+    """Show how a feature is spread over people, and how far it has drifted."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.feature])
     is_compared = bool(params.baseline_segment or params.baseline_start or params.baseline_stop)
     sides = [_side(COMPARED, params, params.segment, params.start, params.stop)]
@@ -230,55 +275,3 @@ def _drift(records: Sequence[dict[str, Any]], sides: dict[str, Side]) -> Drift |
         if row["kind"] in ("tenth", "text"):
             counts.setdefault((row["low"], row["text"]), [0, 0])[row["side"] == BASELINE] += row["people"]
     return drift_of([(now, before) for now, before in counts.values() if now or before])
-
-
-def distribution_picture(result: Distribution) -> Chart:
-    """The people of each bin; beside a baseline their shares, for the sides are seldom of one size."""
-    is_number = bool(result.rows) and result.rows[0].low is not None
-    sides = [("", [row.people for row in result.rows])]
-    if any(row.baseline is not None for row in result.rows):
-        sides = [(COMPARED, sides[0][1]), (BASELINE, [row.baseline or 0 for row in result.rows])]
-    totals = {side.side: max(side.people, 1) for side in result.sides}
-    series = tuple(
-        Series(
-            side,
-            tuple(
-                Point(
-                    row.value if row.low is None else row.low, count / totals.get(side, 1) if side else count,
-                    high=row.high, note=f"{count:,} people",
-                )
-                for row, count in zip(result.rows, counts, strict=True)
-            ),
-        )
-        for side, counts in sides
-    )  # fmt: skip
-    people = result.sides[0].people if result.sides else 0
-    summary = f"The values of {people:,} people."
-    if result.drift is not None:
-        summary += f" Population stability index {formatted(result.drift.index, 'number')}: {result.drift.verdict}."
-    return Chart(
-        kind="histogram" if is_number else "bars", title=result.feature, x=Axis(title=result.feature),
-        y=Axis(title="Share of people" if sides[0][0] else "People", unit="share" if sides[0][0] else "count"),
-        series=series if result.rows else (), summary=summary,
-    )  # fmt: skip
-
-
-def _read(params: DistributionParams) -> tuple[IndexPart, ...]:
-    return tuple(IndexPart(SECTION_NAME, name) for name in (params.segment, params.baseline_segment) if name)
-
-
-DISTRIBUTION = Operation(
-    name="analytics_distribution",
-    relies_on=("segments",),
-    relied_on=_read,
-    group=ANALYTICS_GROUP,
-    summary="Show how a feature is spread over people, and how far it has drifted.",
-    params=DistributionParams,
-    result=Distribution,
-    run=_distribution,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/distribution",
-    example=DistributionParams(feature="monetary_total", baseline_stop="2026-01-01T00:00:00Z"),
-    picture=distribution_picture,
-)

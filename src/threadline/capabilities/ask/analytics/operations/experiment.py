@@ -35,7 +35,7 @@ from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import EVENT_TYPE, Choice, Context, Operation, always
+from threadline.kernel.operation import EVENT_TYPE, Choice, Context, always, operation
 from threadline.kernel.ports import WithAnalytics, WithCatalogue, WithStore
 from threadline.kernel.time import parse_duration
 
@@ -168,7 +168,43 @@ class _Arm(NamedTuple):
         return Sample(self.people - self.undecided, self.mean or 0.0, self.variance or 0.0)
 
 
-def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment:
+def experiment_picture(result: Experiment) -> Chart:
+    """The difference of each arm from the control, with its interval."""
+    is_share = not result.value
+    compared = [row for row in result.rows if row.arm != result.control]
+    points = tuple(
+        Point(
+            row.arm, row.difference, row.low, row.high, is_uncertain=bool(row.undecided) or result.ratio.mismatch,
+            note="" if row.mean is None else f"mean {formatted(row.mean, 'share' if is_share else 'number')}",
+        )
+        for row in compared
+    )  # fmt: skip
+    sure = [row.arm for row in compared if row.low is not None and row.high is not None and row.low * row.high > 0]
+    summary = (
+        f"{', '.join(sure)} differ from {result.control}." if sure else f"No arm differs from {result.control} yet."
+    )
+    if result.ratio.mismatch:
+        summary = f"Sample ratio mismatch: do not trust it. {summary}"
+    return Chart(
+        kind="intervals", title=f"Difference in {result.metric.replace('_', ' ')}", x=Axis(title="Arm"),
+        y=Axis(title=f"Against {result.control}", unit="share" if is_share else "number"), reference=0.0,
+        series=(Series("", points),) if points else (),
+        uncertain="Some people's time is not over, or people did not come in the shares meant.",
+        summary=summary if compared else "There are no two arms to compare.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/experiment",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=ExperimentParams(assignment="experiment_viewed", arm="variation_name", window="7d"),
+    choices=(Choice(("broadcast", "journey", "assignment"), required=True),),
+    needs=(("step", "journey"),),
+    picture=experiment_picture,
+)
+def experiment(context: Context[Needs], params: ExperimentParams) -> Experiment:
+    """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
     assignment, metric = assignment_of(context, params), step_of(params.metric, "metric")
     table, about = asked(
         context, _SQL,
@@ -249,46 +285,3 @@ def _notes(rows: list[ExperimentRow], ratio: SampleRatio, crossed: int, params: 
     if few:
         notes.append(f"Fewer than {FEW} people with or without the event: intervals are rough ({', '.join(few)}).")
     return notes
-
-
-def experiment_picture(result: Experiment) -> Chart:
-    """The difference of each arm from the control, with its interval."""
-    is_share = not result.value
-    compared = [row for row in result.rows if row.arm != result.control]
-    points = tuple(
-        Point(
-            row.arm, row.difference, row.low, row.high, is_uncertain=bool(row.undecided) or result.ratio.mismatch,
-            note="" if row.mean is None else f"mean {formatted(row.mean, 'share' if is_share else 'number')}",
-        )
-        for row in compared
-    )  # fmt: skip
-    sure = [row.arm for row in compared if row.low is not None and row.high is not None and row.low * row.high > 0]
-    summary = (
-        f"{', '.join(sure)} differ from {result.control}." if sure else f"No arm differs from {result.control} yet."
-    )
-    if result.ratio.mismatch:
-        summary = f"Sample ratio mismatch: do not trust it. {summary}"
-    return Chart(
-        kind="intervals", title=f"Difference in {result.metric.replace('_', ' ')}", x=Axis(title="Arm"),
-        y=Axis(title=f"Against {result.control}", unit="share" if is_share else "number"), reference=0.0,
-        series=(Series("", points),) if points else (),
-        uncertain="Some people's time is not over, or people did not come in the shares meant.",
-        summary=summary if compared else "There are no two arms to compare.",
-    )  # fmt: skip
-
-
-EXPERIMENT = Operation(
-    name="analytics_experiment",
-    group=ANALYTICS_GROUP,
-    summary="Compare the arms of a broadcast, a journey or your own experiment, as often as you look.",
-    params=ExperimentParams,
-    result=Experiment,
-    run=_experiment,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/experiment",
-    example=ExperimentParams(assignment="experiment_viewed", arm="variation_name", window="7d"),
-    choices=(Choice(("broadcast", "journey", "assignment"), required=True),),
-    needs=(("step", "journey"),),
-    picture=experiment_picture,
-)

@@ -29,7 +29,7 @@ from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
-from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, Operation, always
+from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -116,7 +116,34 @@ class Funnel(Answered, kw_only=True):
     ] = 0
 
 
-def _funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
+def funnel_picture(result: Funnel) -> Chart:
+    """The people at each step, by value of the break-down."""
+    groups: dict[str, list[FunnelRow]] = {}
+    for row in result.rows:
+        groups.setdefault(row.value, []).append(row)
+    series = [
+        Series(value, tuple(Point(row.name, row.people, note=formatted(row.share_of_first, "share")) for row in rows))
+        for value, rows in groups.items()
+    ]
+    entered = sum(rows[0].people for rows in groups.values())
+    came_through = sum(rows[-1].people for rows in groups.values())
+    share = formatted(came_through / entered if entered else 0.0, "share")
+    return Chart(
+        kind="funnel", title="Funnel", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
+        series=tuple(series),
+        summary=f"{came_through:,} of {entered:,} people ({share}) came through all steps within {result.window}.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/funnel",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=FunnelParams(steps=["product_viewed", "checkout_started", "purchase_completed"], window="7d"),
+    picture=funnel_picture,
+)
+def funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
+    """Count who gets from step to step within a time, and how long it takes."""
     steps = [step_of(step, "steps") for step in params.steps]
     value = value_of(params.by) if params.by else Value("''")
     window = parse_duration(params.window)
@@ -151,37 +178,3 @@ def _funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
         )  # fmt: skip
     notes = (f"{undecided:,} people entered less than {params.window} ago and may still convert.",) if undecided else ()
     return Funnel(rows=rows, window=params.window, undecided=undecided, notes=notes, **about)
-
-
-def funnel_picture(result: Funnel) -> Chart:
-    """The people at each step, by value of the break-down."""
-    groups: dict[str, list[FunnelRow]] = {}
-    for row in result.rows:
-        groups.setdefault(row.value, []).append(row)
-    series = [
-        Series(value, tuple(Point(row.name, row.people, note=formatted(row.share_of_first, "share")) for row in rows))
-        for value, rows in groups.items()
-    ]
-    entered = sum(rows[0].people for rows in groups.values())
-    came_through = sum(rows[-1].people for rows in groups.values())
-    share = formatted(came_through / entered if entered else 0.0, "share")
-    return Chart(
-        kind="funnel", title="Funnel", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
-        series=tuple(series),
-        summary=f"{came_through:,} of {entered:,} people ({share}) came through all steps within {result.window}.",
-    )  # fmt: skip
-
-
-FUNNEL = Operation(
-    name="analytics_funnel",
-    group=ANALYTICS_GROUP,
-    summary="Count who gets from step to step within a time, and how long it takes.",
-    params=FunnelParams,
-    result=Funnel,
-    run=_funnel,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/funnel",
-    example=FunnelParams(steps=["product_viewed", "checkout_started", "purchase_completed"], window="7d"),
-    picture=funnel_picture,
-)

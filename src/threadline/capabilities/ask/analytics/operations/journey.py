@@ -15,7 +15,7 @@ from threadline.capabilities.reach.journeys.projection import COMPLETED
 from threadline.capabilities.reach.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 
 # A run is all events with its id, numbered by `n`. What leads on begins with the step at which the run waited; the path
@@ -94,7 +94,25 @@ class JourneyFlow(Answered, kw_only=True):
     arrows: list[Arrow]
 
 
-def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
+def flow_picture(result: JourneyFlow) -> Chart:
+    """How many came to each step."""
+    points = tuple(Point(step.step, step.reached, note=f"{step.left:,} left here") for step in result.steps)
+    return Chart(
+        kind="bars", title=f"Journey {result.journey}", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
+        series=(Series("reached", points),),
+        summary=f"{result.entered:,} entered, {result.completed:,} came to the end, {result.left:,} left before it.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/journey",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=JourneyFlowParams(journey="welcome"),
+    picture=flow_picture,
+)
+def journey(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
+    """Count who came to each step of a journey, along which arrow, and where people left it."""
     given = {
         "types": listed(RUN_EVENTS), "journey": params.journey,
         "entered": JOURNEY_ENTERED, "completed": COMPLETED,
@@ -120,28 +138,3 @@ def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> Journey
         arrows=[Arrow(step=step, next=next, runs=runs) for (step, next), runs in by_kind.get("arrow", {}).items()],
         **about,
     )  # fmt: skip
-
-
-def flow_picture(result: JourneyFlow) -> Chart:
-    """How many came to each step."""
-    points = tuple(Point(step.step, step.reached, note=f"{step.left:,} left here") for step in result.steps)
-    return Chart(
-        kind="bars", title=f"Journey {result.journey}", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
-        series=(Series("reached", points),),
-        summary=f"{result.entered:,} entered, {result.completed:,} came to the end, {result.left:,} left before it.",
-    )  # fmt: skip
-
-
-JOURNEY = Operation(
-    name="analytics_journey",
-    group=ANALYTICS_GROUP,
-    summary="Count who came to each step of a journey, along which arrow, and where people left it.",
-    params=JourneyFlowParams,
-    result=JourneyFlow,
-    run=_flow,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/journey",
-    example=JourneyFlowParams(journey="welcome"),
-    picture=flow_picture,
-)

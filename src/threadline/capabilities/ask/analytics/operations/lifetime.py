@@ -33,7 +33,7 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -102,7 +102,25 @@ class Lifetime(Answered, kw_only=True):
     )
 
 
-def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifetime:
+def lifetime_picture(result: Lifetime) -> Chart:
+    """How many people are how likely to buy again."""
+    points = tuple(Point(part.low, part.people, high=part.low + 1 / BINS) for part in result.alive)
+    return Chart(
+        kind="histogram", title="How likely people are to still buy", x=Axis(title="Probability", unit="share"),
+        y=Axis(title="People", unit="count"), series=(Series("", points),),
+        summary=f"{result.purchases:,.0f} purchases are to be expected of {result.people:,} people.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/lifetime",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=LifetimeParams(event="purchase_completed", value="total", weeks=26),
+    picture=lifetime_picture,
+)
+def lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifetime:
+    """Say who will buy again, how often and for how much."""
     np, stop = numbers("numpy"), time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
@@ -142,28 +160,3 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
         notes=(*notes, *unread_notes(context, params.value, chosen)),
         **about,
     )  # fmt: skip
-
-
-def lifetime_picture(result: Lifetime) -> Chart:
-    """How many people are how likely to buy again."""
-    points = tuple(Point(part.low, part.people, high=part.low + 1 / BINS) for part in result.alive)
-    return Chart(
-        kind="histogram", title="How likely people are to still buy", x=Axis(title="Probability", unit="share"),
-        y=Axis(title="People", unit="count"), series=(Series("", points),),
-        summary=f"{result.purchases:,.0f} purchases are to be expected of {result.people:,} people.",
-    )  # fmt: skip
-
-
-LIFETIME = Operation(
-    name="analytics_lifetime",
-    group=ANALYTICS_GROUP,
-    summary="Say who will buy again, how often and for how much.",
-    params=LifetimeParams,
-    result=Lifetime,
-    run=_lifetime,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/lifetime",
-    example=LifetimeParams(event="purchase_completed", value="total", weeks=26),
-    picture=lifetime_picture,
-)

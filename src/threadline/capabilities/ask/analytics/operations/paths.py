@@ -27,7 +27,7 @@ from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation, always
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -110,7 +110,24 @@ class Paths(Answered, kw_only=True):
     direction: str
 
 
-def _paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
+def paths_picture(result: Paths) -> Chart:
+    """Bands from each event to the next."""
+    flows = tuple(Flow(row.step, row.source, row.target or ENDED, row.ways) for row in result.rows)
+    return Chart(
+        kind="flow", title="Paths", x=Axis(title="Step"), y=Axis(title="Ways", unit="count"), flows=flows,
+        summary=f"{result.ways:,} ways, one for each session; what comes {result.direction} is to the right.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/paths",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=PathsParams(start_at="product_viewed", depth=3),
+    picture=paths_picture,
+)
+def paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
+    """Follow what people do after an event, or did before it, step by step."""
     value = property_sql(params.by or "event.type", "by")
     numbered = {
         "value": Sql(value), "join": Sql(""), "anchor": Sql(step_of(params.start_at, "start_at").sql),
@@ -132,27 +149,3 @@ def _paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
     ]
     all_ways = sum(ways for (step, _), ways in coming.items() if step == 0)
     return Paths(rows=rows, ways=all_ways, direction=params.direction, **about)
-
-
-def paths_picture(result: Paths) -> Chart:
-    """Bands from each event to the next."""
-    flows = tuple(Flow(row.step, row.source, row.target or ENDED, row.ways) for row in result.rows)
-    return Chart(
-        kind="flow", title="Paths", x=Axis(title="Step"), y=Axis(title="Ways", unit="count"), flows=flows,
-        summary=f"{result.ways:,} ways, one for each session; what comes {result.direction} is to the right.",
-    )  # fmt: skip
-
-
-PATHS = Operation(
-    name="analytics_paths",
-    group=ANALYTICS_GROUP,
-    summary="Follow what people do after an event, or did before it, step by step.",
-    params=PathsParams,
-    result=Paths,
-    run=_paths,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/paths",
-    example=PathsParams(start_at="product_viewed", depth=3),
-    picture=paths_picture,
-)

@@ -21,7 +21,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -102,24 +102,6 @@ def cohort_parts(params: CohortParams, now: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _retention(context: Context[WithAnalytics], params: RetentionParams) -> Retention:
-    present = Sql(_BOUNDED if params.kind == "bounded" else _ROLLING)
-    returning = Sql(step_of(params.returning, "returning").sql)
-    parts = cohort_parts(params, context.now)
-    table, about = asked(context, _SQL, {**parts, "returning": returning, "present": present})
-    rows = [
-        RetentionRow(
-            cohort=cohort.isoformat(), size=size, period=period, people=people, share=people / size, complete=complete
-        )
-        for cohort, size, period, people, complete in table.rows
-    ]
-    notes = ["Periods that are not over are marked: more people may come back in them."]
-    if params.kind == "rolling":
-        notes = ["Rolling shares of the latest periods grow with time: who comes back later counts in them as well."]
-    shown = tuple(notes) if any(not row.complete for row in rows) else ()
-    return Retention(rows=rows, per=params.per, kind=params.kind, notes=shown, **about)
-
-
 def retention_picture(result: Retention) -> Chart:
     """A row for each cohort."""
     cohorts: dict[str, list[Point]] = {}
@@ -137,16 +119,27 @@ def retention_picture(result: Retention) -> Chart:
     )  # fmt: skip
 
 
-RETENTION = Operation(
-    name="analytics_retention",
-    group=ANALYTICS_GROUP,
-    summary="Count who comes back, by the period in which they began.",
-    params=RetentionParams,
-    result=Retention,
-    run=_retention,
+@operation(
+    "GET /v1/analytics/retention",
+    ANALYTICS_GROUP,
     is_long=always,
-    method="GET",
-    path="/v1/analytics/retention",
     example=RetentionParams(first="*", returning="purchase_completed", per="month", periods=6),
     picture=retention_picture,
 )
+def retention(context: Context[WithAnalytics], params: RetentionParams) -> Retention:
+    """Count who comes back, by the period in which they began."""
+    present = Sql(_BOUNDED if params.kind == "bounded" else _ROLLING)
+    returning = Sql(step_of(params.returning, "returning").sql)
+    parts = cohort_parts(params, context.now)
+    table, about = asked(context, _SQL, {**parts, "returning": returning, "present": present})
+    rows = [
+        RetentionRow(
+            cohort=cohort.isoformat(), size=size, period=period, people=people, share=people / size, complete=complete
+        )
+        for cohort, size, period, people, complete in table.rows
+    ]
+    notes = ["Periods that are not over are marked: more people may come back in them."]
+    if params.kind == "rolling":
+        notes = ["Rolling shares of the latest periods grow with time: who comes back later counts in them as well."]
+    shown = tuple(notes) if any(not row.complete for row in rows) else ()
+    return Retention(rows=rows, per=params.per, kind=params.kind, notes=shown, **about)

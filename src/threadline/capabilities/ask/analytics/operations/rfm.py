@@ -25,7 +25,7 @@ from threadline.capabilities.foundation.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -119,7 +119,33 @@ class Rfm(Answered, kw_only=True):
     people: Annotated[list[RfmPerson], Meta(description="Those with the highest sum of scores first.")]
 
 
-def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
+def rfm_picture(result: Rfm) -> Chart:
+    """A field for each pair of scores, with its people."""
+    cells = {(row.recency, row.frequency): row for row in result.rows}
+    series = []
+    for recency in range(SCORES, 0, -1):
+        points = []
+        for frequency in range(1, SCORES + 1):
+            row = cells.get((recency, frequency))
+            points.append(Point(str(frequency), row.people if row else 0, note=row.group if row else ""))
+        series.append(Series(f"recency {recency}", tuple(points)))
+    best = sum(row.people for row in result.rows if row.group == "champions")
+    return Chart(
+        kind="heat", title="Recency and frequency", x=Axis(title="Frequency"), y=Axis(title="People", unit="count"),
+        series=tuple(series) if result.rows else (),
+        summary=f"{best:,} of {sum(row.people for row in result.rows):,} people are champions.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/rfm",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=RfmParams(value="total", group="at risk"),
+    picture=rfm_picture,
+)
+def rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
+    """Score people by how lately, how often and for how much they bought."""
     stop = time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
@@ -146,36 +172,3 @@ def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
     )
     notes += unread_notes(context, params.value, chosen)
     return Rfm(rows=rows, people=people, notes=notes, **about)
-
-
-def rfm_picture(result: Rfm) -> Chart:
-    """A field for each pair of scores, with its people."""
-    cells = {(row.recency, row.frequency): row for row in result.rows}
-    series = []
-    for recency in range(SCORES, 0, -1):
-        points = []
-        for frequency in range(1, SCORES + 1):
-            row = cells.get((recency, frequency))
-            points.append(Point(str(frequency), row.people if row else 0, note=row.group if row else ""))
-        series.append(Series(f"recency {recency}", tuple(points)))
-    best = sum(row.people for row in result.rows if row.group == "champions")
-    return Chart(
-        kind="heat", title="Recency and frequency", x=Axis(title="Frequency"), y=Axis(title="People", unit="count"),
-        series=tuple(series) if result.rows else (),
-        summary=f"{best:,} of {sum(row.people for row in result.rows):,} people are champions.",
-    )  # fmt: skip
-
-
-RFM = Operation(
-    name="analytics_rfm",
-    group=ANALYTICS_GROUP,
-    summary="Score people by how lately, how often and for how much they bought.",
-    params=RfmParams,
-    result=Rfm,
-    run=_rfm,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/rfm",
-    example=RfmParams(value="total", group="at risk"),
-    picture=rfm_picture,
-)

@@ -31,7 +31,7 @@ from threadline.capabilities.ask.analytics.visits import NUMBERED
 from threadline.capabilities.foundation.events.forms import Date, Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation, always
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration, to_datetime
 
@@ -116,7 +116,34 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
     return {**counts, "seconds_p50": median, "seconds_p95": long}
 
 
-def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessions:
+def sessions_picture(result: Sessions) -> Chart:
+    """A line for each value of the break-down."""
+    lines: dict[str, list[Point]] = {}
+    for row in result.rows:
+        events, bounced = row.events / max(row.sessions, 1), row.bounced / max(row.sessions, 1)
+        note = f"{events:.1f} events each, {bounced:.0%} of one event"
+        lines.setdefault(row.value, []).append(
+            Point(row.period, row.sessions, is_uncertain=not row.complete, note=note)
+        )
+    of = result.all
+    bounced = of.bounced / of.sessions if of.sessions else 0.0
+    return Chart(
+        kind="lines", title="Sessions", x=Axis(title="Period"), y=Axis(title="Sessions", unit="count"),
+        series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
+        uncertain="The period is not over.",
+        summary=f"{of.sessions:,} sessions of {of.people:,} people; {bounced:.0%} have one event.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/sessions",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=SessionsParams(gap="30m", per="week", by="context.campaign.source"),
+    picture=sessions_picture,
+)
+def sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessions:
+    """Count visits by the pauses between events, how long they last and how much happens in them."""
     value = value_of(params.by) if params.by else Value("''")
     numbered = {
         "value": Sql(value.text), "join": Sql(value.join), "anchor": True,
@@ -141,37 +168,3 @@ def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessio
     notes = ["The last period is not over."] if any(not row.complete for row in rows) else []
     notes += [] if all(record["filled"] for record in records) else [EMPTY_LEFT_OUT]
     return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=tuple(notes), **about)
-
-
-def sessions_picture(result: Sessions) -> Chart:
-    """A line for each value of the break-down."""
-    lines: dict[str, list[Point]] = {}
-    for row in result.rows:
-        events, bounced = row.events / max(row.sessions, 1), row.bounced / max(row.sessions, 1)
-        note = f"{events:.1f} events each, {bounced:.0%} of one event"
-        lines.setdefault(row.value, []).append(
-            Point(row.period, row.sessions, is_uncertain=not row.complete, note=note)
-        )
-    of = result.all
-    bounced = of.bounced / of.sessions if of.sessions else 0.0
-    return Chart(
-        kind="lines", title="Sessions", x=Axis(title="Period"), y=Axis(title="Sessions", unit="count"),
-        series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
-        uncertain="The period is not over.",
-        summary=f"{of.sessions:,} sessions of {of.people:,} people; {bounced:.0%} have one event.",
-    )  # fmt: skip
-
-
-SESSIONS = Operation(
-    name="analytics_sessions",
-    group=ANALYTICS_GROUP,
-    summary="Count visits by the pauses between events, how long they last and how much happens in them.",
-    params=SessionsParams,
-    result=Sessions,
-    run=_sessions,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/sessions",
-    example=SessionsParams(gap="30m", per="week", by="context.campaign.source"),
-    picture=sessions_picture,
-)

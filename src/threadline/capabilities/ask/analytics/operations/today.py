@@ -11,7 +11,7 @@ from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import Answered, asked
 from threadline.kernel.analytics import Sql
 from threadline.kernel.event_type import ACTIVITY
-from threadline.kernel.operation import Context, NoParams, Operation, always
+from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import DAY, to_datetime
 
@@ -61,7 +61,9 @@ class Today(Answered, kw_only=True):
     ]
 
 
-def _today(context: Context[WithAnalytics], params: NoParams) -> Today:
+@operation("GET /v1/analytics/today", ANALYTICS_GROUP, is_long=always)
+def today(context: Context[WithAnalytics], params: NoParams) -> Today:
+    """Compare today with the same hours of the day before: people, new people, events by type."""
     midnight = context.now // DAY * DAY
     given = {
         "today": to_datetime(midnight), "yesterday": to_datetime(midnight - DAY), "now": to_datetime(context.now),
@@ -76,16 +78,3 @@ def _today(context: Context[WithAnalytics], params: NoParams) -> Today:
     return Today(
         people=changes["people"].today, new_people=changes["new"], active_people=changes["active"], rows=rows, **about
     )  # fmt: skip
-
-
-TODAY = Operation(
-    name="analytics_today",
-    group=ANALYTICS_GROUP,
-    summary="Compare today with the same hours of the day before: people, new people, events by type.",
-    params=NoParams,
-    result=Today,
-    run=_today,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/today",
-)

@@ -33,7 +33,7 @@ from threadline.capabilities.foundation.events.forms import Date, time_param
 from threadline.kernel.analytics import Sql, literal
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
-from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation, always
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -92,7 +92,30 @@ class Trend(Answered, kw_only=True):
     rows: list[TrendRow]
 
 
-def _trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
+def trend_picture(result: Trend) -> Chart:
+    """A line for each value of the break-down."""
+    lines: dict[str, list[Point]] = {}
+    for row in result.rows:
+        lines.setdefault(row.value, []).append(
+            Point(row.period, row.events, is_uncertain=not row.complete, note=f"{row.people:,} people")
+        )
+    events = sum(row.events for row in result.rows)
+    return Chart(
+        kind="lines", title="Events over time", x=Axis(title="Period"), y=Axis(title="Events", unit="count"),
+        series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
+        uncertain="The period is not over.", summary=f"{events:,} events.",
+    )  # fmt: skip
+
+
+@operation(
+    "GET /v1/analytics/trend",
+    ANALYTICS_GROUP,
+    is_long=always,
+    example=TrendParams(event="purchase_completed", per="week", by="plan"),
+    picture=trend_picture,
+)
+def trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
+    """Count an event and the people who had it, by day, week or month."""
     value = value_of(params.by) if params.by else Value("''")
     start, stop = time_param(params.start), time_param(params.stop)
     last = None if stop is None else min(stop - 1, context.now)
@@ -116,35 +139,5 @@ def _trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
     return Trend(rows=rows, notes=tuple(notes), **about)
 
 
-def trend_picture(result: Trend) -> Chart:
-    """A line for each value of the break-down."""
-    lines: dict[str, list[Point]] = {}
-    for row in result.rows:
-        lines.setdefault(row.value, []).append(
-            Point(row.period, row.events, is_uncertain=not row.complete, note=f"{row.people:,} people")
-        )
-    events = sum(row.events for row in result.rows)
-    return Chart(
-        kind="lines", title="Events over time", x=Axis(title="Period"), y=Axis(title="Events", unit="count"),
-        series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
-        uncertain="The period is not over.", summary=f"{events:,} events.",
-    )  # fmt: skip
-
-
 def _period_of(at: int, per: Per) -> str:
     return period_sql(per, literal(to_datetime(at).date()))
-
-
-TREND = Operation(
-    name="analytics_trend",
-    group=ANALYTICS_GROUP,
-    summary="Count an event and the people who had it, by day, week or month.",
-    params=TrendParams,
-    result=Trend,
-    run=_trend,
-    is_long=always,
-    method="GET",
-    path="/v1/analytics/trend",
-    example=TrendParams(event="purchase_completed", per="week", by="plan"),
-    picture=trend_picture,
-)

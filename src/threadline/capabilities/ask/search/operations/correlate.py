@@ -16,7 +16,7 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import CORRELATED_EVENTS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Choice, Context, Operation, always
+from threadline.kernel.operation import Choice, Context, always, operation
 from threadline.kernel.ports import WithReader
 from threadline.kernel.search import Query
 
@@ -65,7 +65,15 @@ class Needs(NetworkNeeds, WithReader, Protocol):
     """What is needed here of the engine."""
 
 
-def _correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
+@operation(
+    "GET /v1/search/correlate",
+    SEARCH_GROUP,
+    is_long=always,
+    example=CorrelateParams(id="0123456789abcdef0123456789abcdef"),
+    choices=(Choice(("id", "rule"), required=True),),
+)
+def correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
+    """Show everything linked to an event, a decision, a mail, a rule or an object."""
     network = Network(context, params.limit)
     if params.rule:
         decisions = Query(context.workspace, decisions=True, rule=params.rule, limit=DECISIONS_OF_RULE)
@@ -95,18 +103,3 @@ def _correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
         ],
         cut=network.is_cut, position=network.progress.position, complete=network.progress.is_complete,
     )  # fmt: skip
-
-
-CORRELATE = Operation(
-    name="search_correlate",
-    group=SEARCH_GROUP,
-    summary="Show everything linked to an event, a decision, a mail, a rule or an object.",
-    params=CorrelateParams,
-    result=Correlated,
-    run=_correlate,
-    is_long=always,
-    method="GET",
-    path="/v1/search/correlate",
-    example=CorrelateParams(id="0123456789abcdef0123456789abcdef"),
-    choices=(Choice(("id", "rule"), required=True),),
-)

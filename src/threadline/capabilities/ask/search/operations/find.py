@@ -19,7 +19,7 @@ from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithLog, WithReader, WithSearch
 from threadline.kernel.search import Matches, Phrase, Query
 
@@ -101,7 +101,14 @@ class Needs(WithSearch, WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
-def _find(context: Context[Needs], params: FindParams) -> Found:
+@operation(
+    "GET /v1/search",
+    SEARCH_GROUP,
+    is_long=always,
+    example=FindParams(text='"red shoes" -returned', type="purchase_completed"),
+)
+def find(context: Context[Needs], params: FindParams) -> Found:
+    """Find events and decisions by words, type, person, rule, status and time."""
     engine = context.engine
     threads = None
     if params.person is not None:
@@ -158,17 +165,3 @@ def _facets(matches: Matches) -> FacetsView | None:
         counted=counted, complete=complete, types=dict(values.get("type", {})), rules=dict(values.get("rule", {})),
         statuses=dict(values.get("status", {})),
     )  # fmt: skip
-
-
-FIND = Operation(
-    name="search_find",
-    group=SEARCH_GROUP,
-    summary="Find events and decisions by words, type, person, rule, status and time.",
-    params=FindParams,
-    result=Found,
-    run=_find,
-    is_long=always,
-    method="GET",
-    path="/v1/search",
-    example=FindParams(text='"red shoes" -returned', type="purchase_completed"),
-)

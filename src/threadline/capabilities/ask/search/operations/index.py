@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.ask.search.operations import SEARCH_GROUP
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, NoParams, Operation, always
-from threadline.kernel.ports import WithSearch
+from threadline.kernel.operation import Context, NoParams, always, operation
+from threadline.kernel.ports import Ports, WithSearch
 
 SYNC_EVENTS = 100_000
 
@@ -36,7 +36,9 @@ class SyncParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     )
 
 
-def _status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
+@operation("GET /v1/search/status", SEARCH_GROUP, scope="admin")
+def status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
+    """Show how far the search index has come, and how large it is."""
     status = context.engine.search.status()
     return SearchStatus(
         engine=status.engine, position=status.progress.position, complete=status.progress.is_complete,
@@ -44,35 +46,17 @@ def _status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
     )  # fmt: skip
 
 
-def _sync(context: Context[WithSearch], params: SyncParams) -> SearchStatus:
-    if params.rebuild:
-        context.engine.search.rebuild()
-    context.engine.search.catch_up(params.limit)
-    return _status(context, NoParams())
-
-
-STATUS = Operation(
-    name="search_status",
-    group=SEARCH_GROUP,
-    summary="Show how far the search index has come, and how large it is.",
-    params=NoParams,
-    result=SearchStatus,
-    run=_status,
-    method="GET",
-    path="/v1/search/status",
-    scope="admin",
-)
-SYNC = Operation(
-    name="search_sync",
-    group=SEARCH_GROUP,
-    summary="Bring the search index to the end of the log, or build it anew.",
+@operation(
+    "POST /v1/search/sync",
+    SEARCH_GROUP,
     done=("Brought the search index up to date",),
-    params=SyncParams,
-    result=SearchStatus,
-    run=_sync,
     is_long=always,
-    method="POST",
-    path="/v1/search/sync",
     scope="admin",
     example=SyncParams(),
 )
+def sync(context: Context[Ports], params: SyncParams) -> SearchStatus:
+    """Bring the search index to the end of the log, or build it anew."""
+    if params.rebuild:
+        context.engine.search.rebuild()
+    context.engine.search.catch_up(params.limit)
+    return status(context, NoParams())

@@ -26,7 +26,7 @@ from threadline.capabilities.profile.people.operations.people import Needs as Pe
 from threadline.kernel.errors import InvalidValue, NotConfigured, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX, SEARCH_WORDS_MAX
-from threadline.kernel.operation import JSON_TEXT, Context, Operation, always
+from threadline.kernel.operation import JSON_TEXT, Context, always, operation
 from threadline.kernel.ports import Person, WithSearch
 from threadline.kernel.search import Phrase, Query
 
@@ -113,7 +113,9 @@ class _Page(msgspec.Struct):
         self.people[person.id] = PersonFound(**listed, because=because)
 
 
-def _find(context: Context[Needs], params: PeopleFindParams) -> PeopleFound:
+@operation("GET /v1/people-found", PEOPLE_GROUP, is_long=always, example=PeopleFindParams(text="ada lov"))
+def find(context: Context[Needs], params: PeopleFindParams) -> PeopleFound:
+    """Find people by part of a name, an address or an identifier; without a text, who was active last."""
     text = params.text.strip()
     page = _Page(context, params, condition_of(context, params.when) if params.when else None)
     stage, _, cursor = params.cursor.partition(":")
@@ -236,17 +238,3 @@ def _part_of(context: Context[Needs], person: Person, wanted: list[str]) -> High
         return None
     path, text = fitting[0]
     return Highlight(path=path, text=text[:120], spans=[])
-
-
-FIND_PEOPLE = Operation(
-    name="people_find",
-    group=PEOPLE_GROUP,
-    summary="Find people by part of a name, an address or an identifier; without a text, who was active last.",
-    params=PeopleFindParams,
-    result=PeopleFound,
-    run=_find,
-    is_long=always,
-    method="GET",
-    path="/v1/people-found",
-    example=PeopleFindParams(text="ada lov"),
-)

@@ -24,7 +24,7 @@ from threadline.capabilities.foundation.events.forms import (
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, next_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.ports import WithReader
 
@@ -72,7 +72,9 @@ class Needs(NetworkNeeds, WithReader, Protocol):
     """What is needed here of the engine."""
 
 
-def _timeline(context: Context[Needs], params: TimelineParams) -> TimelinePage:
+@operation("GET /v1/people/{id}/timeline", SEARCH_GROUP, example=TimelineParams(id="user_id:42"))
+def timeline(context: Context[Needs], params: TimelineParams) -> TimelinePage:
+    """Show a person's events with what each is, what brought it about, and what it led to."""
     reader = context.engine.reader
     person = reader.person(context.workspace, params.id)
     page = reader.events(
@@ -103,16 +105,3 @@ def _what(recorded: Recorded) -> What:
     if not event.is_activity and "effect" in event.properties:
         return "outcome"
     return "derived" if recorded.cause else "event"
-
-
-TIMELINE = Operation(
-    name="search_timeline",
-    group=SEARCH_GROUP,
-    summary="Show a person's events with what each is, what brought it about, and what it led to.",
-    params=TimelineParams,
-    result=TimelinePage,
-    run=_timeline,
-    method="GET",
-    path="/v1/people/{id}/timeline",
-    example=TimelineParams(id="user_id:42"),
-)

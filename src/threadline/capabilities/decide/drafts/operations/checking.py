@@ -14,7 +14,7 @@ from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.declared import in_no_set
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithCatalogue
 
 
@@ -39,7 +39,19 @@ class Needs(repository.Reads, WithCatalogue, Protocol):
     """What is needed here of the engine."""
 
 
-def _check(context: Context[Needs], params: CheckParams) -> CheckResult:
+@operation(
+    "POST /v1/definitions/check",
+    DEFINITIONS_GROUP,
+    is_long=always,
+    shown_on=frozenset({"http", "python"}),
+    example=CheckParams(
+        section="segments", name="big_spenders", text="when: {field: features.monetary_total, greater_than: 500}"
+    ),
+    needs=(("name", "section"),),
+    audited=False,
+)
+def check(context: Context[Needs], params: CheckParams) -> CheckResult:
+    """Check a definition, or a file of them, beside everything in force; nothing is changed."""
     read = read_draft(context, params.text, params.section or "", params.name)
     definitions = read.definitions
     problems = shown(params.text, definitions, read.problems)
@@ -64,22 +76,3 @@ def _warned(context: Context[Needs], definitions: object) -> Iterator[str]:
             if section.document.name == DRAFT:
                 place = section.document.place(section.key)
                 yield f"{place}: section {name!r} is read at a start only; check it with `threadline check`"
-
-
-CHECK = Operation(
-    name="definitions_check",
-    group=DEFINITIONS_GROUP,
-    summary="Check a definition, or a file of them, beside everything in force; nothing is changed.",
-    params=CheckParams,
-    result=CheckResult,
-    run=_check,
-    is_long=always,
-    method="POST",
-    path="/v1/definitions/check",
-    shown_on=frozenset({"http", "python"}),
-    example=CheckParams(
-        section="segments", name="big_spenders", text="when: {field: features.monetary_total, greater_than: 500}"
-    ),
-    needs=(("name", "section"),),
-    audited=False,
-)

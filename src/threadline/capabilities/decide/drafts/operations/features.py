@@ -16,7 +16,7 @@ from threadline.capabilities.profile.features.spread import Bin, bins_of, histog
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Emit, Wish
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithRecorder, WithSimulations
@@ -113,7 +113,22 @@ class _Values:
             self.failures[person] = problem[:500]
 
 
-def _preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
+def preview_picture(result: FeaturePreview) -> Chart:
+    """The people of each bin, and beside them those by the feature in force."""
+    return histogram(result.name, result.bins, result.people_read, exact=result.exact)
+
+
+@operation(
+    "POST /v1/features/preview",
+    FEATURES_GROUP,
+    is_long=always,
+    shown_on=frozenset({"http", "python"}),
+    picture=preview_picture,
+    example=PreviewParams(name="orders_of_march", text="{aggregate: count, events: purchase_completed, window: 30d}"),
+    audited=False,
+)
+def preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
+    """Reckon a feature that is being written from people's events, and show how it is spread."""
     name = params.name or UNNAMED
     read = read_draft(context, params.text, FEATURES, name)
     if read.catalogue is None:
@@ -142,25 +157,3 @@ def _preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
 
 def _spec(catalogue: Catalogue, reading: _Reading) -> VariantSpec:
     return VariantSpec(catalogue, reading, reading, frozenset(), {})
-
-
-def preview_picture(result: FeaturePreview) -> Chart:
-    """The people of each bin, and beside them those by the feature in force."""
-    return histogram(result.name, result.bins, result.people_read, exact=result.exact)
-
-
-PREVIEW = Operation(
-    name="features_preview",
-    group=FEATURES_GROUP,
-    summary="Reckon a feature that is being written from people's events, and show how it is spread.",
-    params=PreviewParams,
-    result=FeaturePreview,
-    run=_preview,
-    is_long=always,
-    method="POST",
-    path="/v1/features/preview",
-    shown_on=frozenset({"http", "python"}),
-    picture=preview_picture,
-    example=PreviewParams(name="orders_of_march", text="{aggregate: count, events: purchase_completed, window: 30d}"),
-    audited=False,
-)

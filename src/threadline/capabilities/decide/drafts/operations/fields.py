@@ -25,7 +25,7 @@ from threadline.capabilities.foundation.conditions.operators import decimal_of, 
 from threadline.capabilities.foundation.conditions.wording import field_text
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.profile.segments.definition import SECTION_NAME, read_segments
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithCatalogue, WithReader
 
 EVENTS = 20
@@ -66,7 +66,15 @@ class Needs(WithCatalogue, WithReader, Protocol):
     """What is needed here of the engine."""
 
 
-def _fields(context: Context[Needs], params: FieldsParams) -> FieldsResult:
+@operation(
+    "GET /v1/definitions/fields",
+    DEFINITIONS_GROUP,
+    shown_on=frozenset({"http", "python"}),
+    relies_on=("people",),
+    example=FieldsParams(people=10),
+)
+def fields(context: Context[Needs], params: FieldsParams) -> FieldsResult:
+    """List the fields that a condition can name, with their types and samples of their values."""
     catalogue, by_path = context.engine.catalogue, dict[Path, list[Any]]()
     names = [projection.name for projection in catalogue.projections]
     _collect(by_path, Subject({name: catalogue.of_nobody(name, context.now) for name in names}.get, None, 0), names)
@@ -167,18 +175,3 @@ def _view(path: Path, type: str, samples: list[Any]) -> FieldView:
     return FieldView(
         field=Test(path, "exists", True).field, text=field_text(path), within=within, type=type, samples=samples
     )
-
-
-FIELDS = Operation(
-    name="definitions_fields",
-    group=DEFINITIONS_GROUP,
-    summary="List the fields that a condition can name, with their types and samples of their values.",
-    params=FieldsParams,
-    result=FieldsResult,
-    run=_fields,
-    method="GET",
-    path="/v1/definitions/fields",
-    shown_on=frozenset({"http", "python"}),
-    relies_on=("people",),
-    example=FieldsParams(people=10),
-)

@@ -18,7 +18,7 @@ from threadline.capabilities.foundation.jobs.operations import JobView
 from threadline.capabilities.foundation.jobs.refreshing import begun
 from threadline.kernel.documents import Stored
 from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
-from threadline.kernel.operation import Context, NoParams, Operation, always
+from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
 
 Section = Literal["features", "journeys", "leaderboards", "segments"]
@@ -99,7 +99,21 @@ class Declares(Reads, WithJobs, WithMaintenance, Protocol):
     """What putting a definition in force needs of the engine."""
 
 
-def _propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
+_WHERE = "/v1/definitions/proposals"
+
+_EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
+
+
+@operation(
+    f"POST {_WHERE}",
+    DEFINITIONS_GROUP,
+    done=("Proposed the {section} {name}",),
+    scope="write",
+    shown_on=frozenset({"http", "python"}),
+    example=ProposeParams(section="segments", name="big_spenders", text=_EXAMPLE, note="for the spring sale"),
+)
+def propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
+    """Propose a definition, in the place of what you have proposed under its name."""
     _refuse_wrong(context, params.section, params.name, params.text)
     before = repository.find(context, params.section, params.name)
     if before is not None and not before.document.declined_by and before.document.by != context.source:
@@ -129,11 +143,22 @@ def _view(context: Context[WithCatalogue], proposal: Proposal) -> ProposalView:
     )  # fmt: skip
 
 
-def _listed(context: Context[Reads], params: NoParams) -> ProposalsResult:
+@operation(f"GET {_WHERE}", DEFINITIONS_GROUP, shown_on=frozenset({"http", "python"}))
+def proposals(context: Context[Reads], params: NoParams) -> ProposalsResult:
+    """List the definitions that are proposed."""
     return ProposalsResult(proposals=[_view(context, proposal) for proposal in repository.proposals(context)])
 
 
-def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
+@operation(
+    f"POST {_WHERE}/{{section}}/{{name}}/decline",
+    DEFINITIONS_GROUP,
+    done=("Declined the proposed {section} {name}",),
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
+)
+def decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
+    """Decline a proposed definition; take one that was declined off the list."""
     proposal, version = repository.named(context, params.section, params.name)
     declined = msgspec.structs.replace(
         proposal, declined_by=context.source, declined_at=context.now, reason=params.reason
@@ -145,7 +170,16 @@ def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
     return _view(context, declined)
 
 
-def _withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
+@operation(
+    f"POST {_WHERE}/{{section}}/{{name}}/withdraw",
+    DEFINITIONS_GROUP,
+    done=("Withdrew their proposed {section} {name}",),
+    scope="write",
+    shown_on=frozenset({"http", "python"}),
+    example=ProposalParams(section="segments", name="big_spenders"),
+)
+def withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
+    """Withdraw a definition that you have proposed."""
     stored = repository.named(context, params.section, params.name)
     if stored.document.by != context.source:
         raise Forbidden(
@@ -156,14 +190,34 @@ def _withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
     return _view(context, stored.document)
 
 
-def _accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
+@operation(
+    f"POST {_WHERE}/{{section}}/{{name}}/accept",
+    DEFINITIONS_GROUP,
+    done=("Put the proposed {section} {name} in force",),
+    is_long=always,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=AcceptParams(section="segments", name="big_spenders"),
+)
+def accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
+    """Put a proposed definition in force: written into the file of definitions, for everybody."""
     stored = repository.named(context, params.section, params.name)
     if params.seen and params.seen != instant(stored.document.at):
         raise Conflict("it was proposed anew meanwhile; look at it again")
     return _in_force(context, params.section, params.name, stored.document.text, stored)
 
 
-def _declare(context: Context[Declares], params: DeclareParams) -> DeclaredResult:
+@operation(
+    "POST /v1/definitions/declare",
+    DEFINITIONS_GROUP,
+    done=("Put the {section} {name} in force",),
+    is_long=always,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),
+)
+def declare(context: Context[Declares], params: DeclareParams) -> DeclaredResult:
+    """Put a definition in force: written into the file of definitions, for everybody."""
     stored = repository.find(context, params.section, params.name)
     return _in_force(context, params.section, params.name, params.text, stored)
 
@@ -179,51 +233,3 @@ def _in_force(
         with suppress(Conflict):  # it is in force; what was proposed anew meanwhile stays proposed
             repository.remove(context, stored)
     return DeclaredResult(section=section, name=name, job=job)
-
-
-_WHERE = "/v1/definitions/proposals"
-_EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
-PROPOSE = Operation(
-    name="definitions_propose", group=DEFINITIONS_GROUP,
-    summary="Propose a definition, in the place of what you have proposed under its name.",
-    done=("Proposed the {section} {name}",),
-    params=ProposeParams, result=ProposalView, run=_propose, method="POST", path=_WHERE, scope="write",
-    shown_on=frozenset({"http", "python"}),
-    example=ProposeParams(section="segments", name="big_spenders", text=_EXAMPLE, note="for the spring sale"),
-)  # fmt: skip
-PROPOSALS = Operation(
-    name="definitions_proposals", group=DEFINITIONS_GROUP, summary="List the definitions that are proposed.",
-    params=NoParams, result=ProposalsResult, run=_listed, method="GET", path=_WHERE,
-    shown_on=frozenset({"http", "python"}),
-)  # fmt: skip
-ACCEPT = Operation(
-    name="definitions_accept", group=DEFINITIONS_GROUP,
-    summary="Put a proposed definition in force: written into the file of definitions, for everybody.",
-    done=("Put the proposed {section} {name} in force",),
-    params=AcceptParams, result=DeclaredResult, run=_accept, is_long=always, method="POST",
-    path=f"{_WHERE}/{{section}}/{{name}}/accept", scope="admin", shown_on=frozenset({"http", "python"}),
-    example=AcceptParams(section="segments", name="big_spenders"),
-)  # fmt: skip
-DECLINE = Operation(
-    name="definitions_decline", group=DEFINITIONS_GROUP,
-    summary="Decline a proposed definition; take one that was declined off the list.",
-    done=("Declined the proposed {section} {name}",),
-    params=DeclineParams, result=ProposalView, run=_decline, method="POST",
-    path=f"{_WHERE}/{{section}}/{{name}}/decline", scope="admin", shown_on=frozenset({"http", "python"}),
-    example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
-)  # fmt: skip
-WITHDRAW = Operation(
-    name="definitions_withdraw", group=DEFINITIONS_GROUP, summary="Withdraw a definition that you have proposed.",
-    done=("Withdrew their proposed {section} {name}",),
-    params=ProposalParams, result=ProposalView, run=_withdraw, method="POST",
-    path=f"{_WHERE}/{{section}}/{{name}}/withdraw", scope="write", shown_on=frozenset({"http", "python"}),
-    example=ProposalParams(section="segments", name="big_spenders"),
-)  # fmt: skip
-DECLARE = Operation(
-    name="definitions_declare", group=DEFINITIONS_GROUP,
-    summary="Put a definition in force: written into the file of definitions, for everybody.",
-    done=("Put the {section} {name} in force",),
-    params=DeclareParams, result=DeclaredResult, run=_declare, is_long=always, method="POST",
-    path="/v1/definitions/declare", scope="admin", shown_on=frozenset({"http", "python"}),
-    example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),
-)  # fmt: skip

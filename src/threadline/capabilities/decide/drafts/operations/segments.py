@@ -14,7 +14,7 @@ from threadline.capabilities.profile.segments.definition import Segment, read_se
 from threadline.capabilities.profile.segments.membership import Memberships
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.errors import InvalidDefinition
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
 
 PAGE = 200
@@ -57,7 +57,17 @@ class Needs(WithCatalogue, WithReader, WithRecorder, Protocol):
     """What is needed here of the engine."""
 
 
-def _preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
+@operation(
+    "POST /v1/segments/preview",
+    SEGMENTS_GROUP,
+    is_long=always,
+    shown_on=frozenset({"http", "python"}),
+    relies_on=("people",),
+    example=PreviewParams(text="when: {field: features.monetary_total, greater_than: 500}", name="big_spenders"),
+    audited=False,
+)
+def preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
+    """Count the people whom a segment that is being written would have now, and show ten of them."""
     name = params.name or UNNAMED
     read = read_draft(context, params.text, "segments", name)
     if read.problems:
@@ -94,20 +104,3 @@ def _named(segments: tuple[Segment, ...], name: str) -> Segment | None:
 
 def _in_force(context: Context[WithCatalogue]) -> tuple[Segment, ...]:
     return read_segments(in_force(context.engine.catalogue)) or ()
-
-
-PREVIEW = Operation(
-    name="segments_preview",
-    group=SEGMENTS_GROUP,
-    summary="Count the people whom a segment that is being written would have now, and show ten of them.",
-    params=PreviewParams,
-    result=SegmentPreview,
-    run=_preview,
-    is_long=always,
-    method="POST",
-    path="/v1/segments/preview",
-    shown_on=frozenset({"http", "python"}),
-    relies_on=("people",),
-    example=PreviewParams(text="when: {field: features.monetary_total, greater_than: 500}", name="big_spenders"),
-    audited=False,
-)

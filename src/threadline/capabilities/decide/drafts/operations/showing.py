@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.decide.drafts.draft import Section, in_force
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithCatalogue
 
 
@@ -29,22 +29,15 @@ class DefinitionText(msgspec.Struct, kw_only=True):
     text: Annotated[str, Meta(description="What stands under its name in a file of definitions, with comments.")]
 
 
-def _show(context: Context[WithCatalogue], params: ShowParams) -> DefinitionText:
+@operation(
+    "GET /v1/definitions/{section}/{name}",
+    DEFINITIONS_GROUP,
+    example=ShowParams(section="segments", name="good_customers"),
+)
+def show(context: Context[WithCatalogue], params: ShowParams) -> DefinitionText:
+    """Show a definition in force as it is written."""
     text = in_force(context.engine.catalogue).written(params.section, params.name)
     if text is None:
         hint = "what ships with Threadline, and rules that were written by an operation, stand in no file"
         raise NotFound(f"no file declares {params.section} {params.name[:64]!r}", hint=hint)
     return DefinitionText(section=params.section, name=params.name, text=text)
-
-
-SHOW = Operation(
-    name="definitions_show",
-    group=DEFINITIONS_GROUP,
-    summary="Show a definition in force as it is written.",
-    params=ShowParams,
-    result=DefinitionText,
-    run=_show,
-    method="GET",
-    path="/v1/definitions/{section}/{name}",
-    example=ShowParams(section="segments", name="good_customers"),
-)

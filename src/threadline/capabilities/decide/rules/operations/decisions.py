@@ -42,7 +42,7 @@ from threadline.capabilities.foundation.events.parameters import Next, TimePage
 from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithLog, WithReader, WithStore
 from threadline.kernel.store import query_pages
 from threadline.kernel.time import newest_first_key
@@ -131,7 +131,9 @@ class Needs(repository.Reads, ConsequenceNeeds, WithReader, Protocol):
     """What is needed here of the engine."""
 
 
-def _decisions(context: Context[Needs], params: DecisionsParams) -> DecisionsPage:
+@operation("GET /v1/decisions", DECISIONS_GROUP, example=DecisionsParams(rule="risk-score", status="Rejected"))
+def list_(context: Context[Needs], params: DecisionsParams) -> DecisionsPage:
+    """List decisions, about an event, of a person, by a rule or all, the newest first."""
     wanted = _Wanted(params)
     if params.event is not None:
         recorded = context.engine.log.event(context.workspace, checked_id(params.event))
@@ -191,18 +193,6 @@ def _person(context: Context[WithReader], recorded: Recorded) -> str:
     return "" if person is None else str(person.id)
 
 
-DECISIONS = Operation(
-    name="decisions_list",
-    group=DECISIONS_GROUP,
-    summary="List decisions, about an event, of a person, by a rule or all, the newest first.",
-    params=DecisionsParams,
-    result=DecisionsPage,
-    run=_decisions,
-    method="GET",
-    path="/v1/decisions",
-    example=DecisionsParams(rule="risk-score", status="Rejected"),
-)
-
 # --- one decision -----------------------------------------------------------------------------
 
 
@@ -226,7 +216,11 @@ class AuditResult(msgspec.Struct, kw_only=True):
     consequences: Annotated[list[Consequence], Meta(description="Action by action, in order.")]
 
 
-def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
+@operation(
+    "GET /v1/audit/{decision}", DECISIONS_GROUP, example=AuditParams(decision="0123456789abcdef0123456789abcdef")
+)
+def audit(context: Context[Needs], params: AuditParams) -> AuditResult:
+    """Show a decision with its event, its rule, everything it read, its cause and its consequences."""
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")
@@ -250,18 +244,6 @@ def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView
         recorded = context.engine.log.event(context.workspace, recorded.cause)
         yield event_view(recorded)
 
-
-AUDIT = Operation(
-    name="decisions_audit",
-    group=DECISIONS_GROUP,
-    summary="Show a decision with its event, its rule, everything it read, its cause and its consequences.",
-    params=AuditParams,
-    result=AuditResult,
-    run=_audit,
-    method="GET",
-    path="/v1/audit/{decision}",
-    example=AuditParams(decision="0123456789abcdef0123456789abcdef"),
-)
 
 # --- why, and why not -------------------------------------------------------------------------
 
@@ -291,7 +273,9 @@ class WhyResult(msgspec.Struct, kw_only=True):
     decision: Annotated[DecisionView, Meta(description="What the rule says of that event and of the person now.")]
 
 
-def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
+@operation("GET /v1/people/{id}/rules/{rule}", RULES_GROUP, example=WhyParams(id="user_id:42", rule="risk-score"))
+def why(context: Context[Needs], params: WhyParams) -> WhyResult:
+    """Explain, condition by condition, why a rule matches a person as they are now, or why not."""
     engine = context.engine
     active = repository.active_rules_of(context)
     person = engine.reader.person(context.workspace, params.id)
@@ -317,16 +301,3 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
         effective=not reasons, reasons=reasons,
         event=None if recorded is None else event_view(recorded), as_of=instant(context.now), decision=view,
     )  # fmt: skip
-
-
-WHY = Operation(
-    name="rules_why",
-    group=RULES_GROUP,
-    summary="Explain, condition by condition, why a rule matches a person as they are now, or why not.",
-    params=WhyParams,
-    result=WhyResult,
-    run=_why,
-    method="GET",
-    path="/v1/people/{id}/rules/{rule}",
-    example=WhyParams(id="user_id:42", rule="risk-score"),
-)

@@ -39,7 +39,7 @@ from threadline.capabilities.foundation.events.requests import derived_key, wish
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.operation import Choice, Context, operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import (
     Person,
@@ -95,7 +95,31 @@ class Needs(repository.Needs, WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
-def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
+def _guarded(params: EvaluateParams) -> str:
+    # One that is written was written with that scope.
+    brings = params.content is not None and ModelBody.kind in params.content
+    return "a decision model in `content` may take any time and memory" if brings else ""
+
+
+@operation(
+    "POST /v1/decisions/evaluate",
+    DECISIONS_GROUP,
+    audited=False,
+    scope="write",
+    guarded=_guarded,
+    choices=(
+        Choice(("event_id", "event", "person"), required=True),
+        Choice(("rule", "content", "rule_set")),
+        # Decisions of a rule that is not written cannot be recorded.
+        Choice(("record", "content")),
+    ),
+    needs=(("version", "rule"),),
+    example=EvaluateParams(
+        event=NativeEvent(type="payment_received", identifiers={"user_id": "42"}, key="try-1", properties={"score": 91})
+    ),
+)
+def evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
+    """Run the rules on an event or a person, and explain each answer. Records nothing by default."""
     if params.event is not None and params.record:
         return _record(context, params, params.event)
     active = repository.active_rules_of(context)
@@ -255,35 +279,3 @@ def decisions_of(context: Context[WithReader], person: Person, recorded: Recorde
     decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
     own = [decision for decision in decisions if decision.cause == recorded.id and decision_of(decision) is not None]
     return sorted(own, key=lambda decision: (decision.recorded_at, decision.sequence))
-
-
-def _guarded(params: EvaluateParams) -> str:
-    # One that is written was written with that scope.
-    brings = params.content is not None and ModelBody.kind in params.content
-    return "a decision model in `content` may take any time and memory" if brings else ""
-
-
-EVALUATE = Operation(
-    name="decisions_evaluate",
-    audited=False,
-    group=DECISIONS_GROUP,
-    summary="Run the rules on an event or a person, and explain each answer. Records nothing by default.",
-    params=EvaluateParams,
-    result=EvaluateResult,
-    run=_evaluate,
-    method="POST",
-    path="/v1/decisions/evaluate",
-    scope="write",
-    guarded=_guarded,
-    choices=(
-        Choice(("event_id", "event", "person"), required=True), Choice(("rule", "content", "rule_set")),
-        # Decisions of a rule that is not written cannot be recorded.
-        Choice(("record", "content")),
-    ),
-    needs=(("version", "rule"),),
-    example=EvaluateParams(
-        event=NativeEvent(
-            type="payment_received", identifiers={"user_id": "42"}, key="try-1", properties={"score": 91}
-        )
-    ),
-)  # fmt: skip

@@ -19,7 +19,7 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithDefinitionHistory, WithStore
 from threadline.kernel.time import format_time
 
@@ -62,7 +62,9 @@ class RulesPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
+@operation("GET /v1/rules", RULES_GROUP, example=RulesParams(state="active"))
+def list_(context: Context[Reads], params: RulesParams) -> RulesPage:
+    """List rules: which version is active, which is the newest, and which sets name them."""
     active = repository.active_rules_of(context)
     listed: list[RuleLine] = []
     after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
@@ -99,18 +101,6 @@ def _line(active: ActiveRules, id: str, head: Head | None, state: str) -> RuleLi
     )  # fmt: skip
 
 
-RULES = Operation(
-    name="rules_list",
-    group=RULES_GROUP,
-    summary="List rules: which version is active, which is the newest, and which sets name them.",
-    params=RulesParams,
-    result=RulesPage,
-    run=_rules,
-    method="GET",
-    path="/v1/rules",
-    example=RulesParams(state="active"),
-)
-
 # --- one rule ---------------------------------------------------------------------------------
 
 
@@ -143,7 +133,9 @@ class RuleView(msgspec.Struct, kw_only=True):
     ] = None
 
 
-def _rule(context: Context[Reads], params: RuleParams) -> RuleView:
+@operation("GET /v1/rules/{id}", RULES_GROUP, example=RuleParams(id="risk-score", at="2026-03-01T12:00:00Z"))
+def show(context: Context[Reads], params: RuleParams) -> RuleView:
+    """Show a version of a rule: the active one, one by its number, or the one in force at an instant."""
     declared = repository.active_rules_of(context).declared.get(params.id)
     head = repository.existing(context, params.id)
     at = time_param(params.at)
@@ -179,19 +171,6 @@ def _view(
     )  # fmt: skip
 
 
-RULE = Operation(
-    name="rules_show",
-    group=RULES_GROUP,
-    summary="Show a version of a rule: the active one, one by its number, or the one in force at an instant.",
-    params=RuleParams,
-    result=RuleView,
-    run=_rule,
-    method="GET",
-    path="/v1/rules/{id}",
-    example=RuleParams(id="risk-score", at="2026-03-01T12:00:00Z"),
-)
-
-
 class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
@@ -216,7 +195,9 @@ class VersionsPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPage:
+@operation("GET /v1/rules/{id}/versions", RULES_GROUP, example=VersionsParams(id="risk-score"))
+def versions(context: Context[WithStore], params: VersionsParams) -> VersionsPage:
+    """List the versions of a rule that were written, and the state of each."""
     head, after = _known(context, params.id), number_of(params.cursor)
     last = min(len(head.states), after + params.limit)
     lines = []
@@ -236,19 +217,6 @@ def _known(context: Context[WithStore], id: str) -> Head:
     if not head.states:
         raise NotFound(f"no version of a rule {id!r} was written by an operation")
     return head
-
-
-VERSIONS = Operation(
-    name="rules_versions",
-    group=RULES_GROUP,
-    summary="List the versions of a rule that were written, and the state of each.",
-    params=VersionsParams,
-    result=VersionsPage,
-    run=_versions,
-    method="GET",
-    path="/v1/rules/{id}/versions",
-    example=VersionsParams(id="risk-score"),
-)
 
 
 class LogParams(Page, kw_only=True, forbid_unknown_fields=True):
@@ -277,7 +245,9 @@ class LogPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _log(context: Context[Reads], params: LogParams) -> LogPage:
+@operation("GET /v1/rules/{id}/log", RULES_GROUP, example=LogParams(id="risk-score"))
+def log(context: Context[Reads], params: LogParams) -> LogPage:
+    """Show what became of each version of a rule, when, and by whom."""
     repository.existing(context, params.id)
     after = number_of(params.cursor)
     page = repository.log(context, params.id, after, params.limit)
@@ -298,16 +268,3 @@ def _declared_lines(context: Context[WithDefinitionHistory], id: str) -> list[Lo
         shown, to = (version, "declared") if version else (lines[-1].version if lines else 0, "withdrawn")
         lines.append(LogLine(at=instant(at), by="definitions", version=shown, to=to, note=""))
     return lines
-
-
-LOG = Operation(
-    name="rules_log",
-    group=RULES_GROUP,
-    summary="Show what became of each version of a rule, when, and by whom.",
-    params=LogParams,
-    result=LogPage,
-    run=_log,
-    method="GET",
-    path="/v1/rules/{id}/log",
-    example=LogParams(id="risk-score"),
-)

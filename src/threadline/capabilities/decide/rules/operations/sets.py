@@ -14,7 +14,7 @@ from threadline.capabilities.decide.rules.repository import Needs
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, operation
 from threadline.kernel.ports import WithShared
 
 SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
@@ -42,7 +42,9 @@ class SetsResult(msgspec.Struct, kw_only=True):
     rule_sets: list[SetView]
 
 
-def _sets(context: Context[WithShared], params: NoParams) -> SetsResult:
+@operation("GET /v1/rule-sets", RULE_SETS_GROUP)
+def list_(context: Context[WithShared], params: NoParams) -> SetsResult:
+    """List the rule sets: which rules run on which events, in which order."""
     active = repository.active_rules_of(context)
     shown = []
     for rule_set in active.sets.values():
@@ -58,18 +60,6 @@ def _sets(context: Context[WithShared], params: NoParams) -> SetsResult:
             )
         )
     return SetsResult(rule_sets=shown)
-
-
-SETS = Operation(
-    name="rule_sets_list",
-    group=RULE_SETS_GROUP,
-    summary="List the rule sets: which rules run on which events, in which order.",
-    params=NoParams,
-    result=SetsResult,
-    run=_sets,
-    method="GET",
-    path="/v1/rule-sets",
-)
 
 
 class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -98,25 +88,18 @@ class SetWriteResult(msgspec.Struct, kw_only=True):
     changed: Annotated[bool, Meta(description="False: it was so already.")]
 
 
-def _write_set(context: Context[Needs], params: SetWriteParams) -> SetWriteResult:
-    content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
-    rule_set: RuleSet = set_of_json(params.name, content)
-    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, rule_set))
-
-
-SET_WRITE = Operation(
-    name="rule_sets_write",
-    group=RULE_SETS_GROUP,
-    summary="Write a rule set: it counts from now on, and every change is kept in its log.",
+@operation(
+    "POST /v1/rule-sets/{name}",
+    RULE_SETS_GROUP,
     done=("Wrote the rule set {name}",),
-    params=SetWriteParams,
-    result=SetWriteResult,
-    run=_write_set,
-    method="POST",
-    path="/v1/rule-sets/{name}",
     scope="admin",
     example=SetWriteParams(name="applications", events=["payment_received"], rules=["risk-score"], policy="first"),
 )
+def write(context: Context[Needs], params: SetWriteParams) -> SetWriteResult:
+    """Write a rule set: it counts from now on, and every change is kept in its log."""
+    content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
+    rule_set: RuleSet = set_of_json(params.name, content)
+    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, rule_set))
 
 
 class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -125,22 +108,15 @@ class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[SetName, names_a("rule set")]
 
 
-def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
-    if params.name not in repository.active_rules_of(context).sets:
-        raise NotFound(f"there is no rule set {params.name!r}")
-    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, None))
-
-
-SET_REMOVE = Operation(
-    name="rule_sets_remove",
-    group=RULE_SETS_GROUP,
-    summary="Remove a rule set: its rules no longer run, unless another set names them.",
+@operation(
+    "DELETE /v1/rule-sets/{name}",
+    RULE_SETS_GROUP,
     done=("Removed the rule set {name}",),
-    params=SetRemoveParams,
-    result=SetWriteResult,
-    run=_remove_set,
-    method="DELETE",
-    path="/v1/rule-sets/{name}",
     scope="admin",
     example=SetRemoveParams(name="applications"),
 )
+def remove(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
+    """Remove a rule set: its rules no longer run, unless another set names them."""
+    if params.name not in repository.active_rules_of(context).sets:
+        raise NotFound(f"there is no rule set {params.name!r}")
+    return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, None))

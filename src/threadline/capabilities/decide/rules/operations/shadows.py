@@ -19,7 +19,7 @@ from threadline.capabilities.decide.rules.views import DecisionView, recorded_vi
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithLog, WithReader
 
 ROWS_MAX = 100_000
@@ -50,24 +50,17 @@ class Needs(repository.Needs, WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
-def _shadow(context: Context[Needs], params: ShadowParams) -> ShadowResult:
-    head = repository.shadow(context, params.id, params.version, params.note)
-    return ShadowResult(id=params.id, active=head.active, shadow=head.shadow)
-
-
-SHADOW = Operation(
-    name="rules_shadow",
-    group=RULES_GROUP,
-    summary="Run a tested version on live events beside the active one, without any effect.",
+@operation(
+    "POST /v1/rules/{id}/shadow",
+    RULES_GROUP,
     done=("Let version {version} of the rule {id} run as a shadow",),
-    params=ShadowParams,
-    result=ShadowResult,
-    run=_shadow,
-    method="POST",
-    path="/v1/rules/{id}/shadow",
     scope="admin",
     example=ShadowParams(id="risk-score", version=4),
 )
+def shadow(context: Context[Needs], params: ShadowParams) -> ShadowResult:
+    """Run a tested version on live events beside the active one, without any effect."""
+    head = repository.shadow(context, params.id, params.version, params.note)
+    return ShadowResult(id=params.id, active=head.active, shadow=head.shadow)
 
 
 class ReportParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
@@ -100,7 +93,11 @@ class Report(msgspec.Struct, kw_only=True):
     whole: Annotated[bool, Meta(description="False: there were more than are counted for one answer; name a `start`.")]
 
 
-def _report(context: Context[Needs], params: ReportParams) -> Report:
+@operation(
+    "GET /v1/rules/{id}/shadow", RULES_GROUP, example=ReportParams(id="risk-score", start="2026-03-01T00:00:00Z")
+)
+def shadow_report(context: Context[Needs], params: ReportParams) -> Report:
+    """Compare the answers of a shadow on live events with those that counted."""
     version = params.version or repository.existing(context, params.id).shadow
     rows = decision_rows(context, TABLE, [params.id], time_param(params.start), time_param(params.stop))
     of_version = (row for row in rows if row.text.startswith(f"{version} "))
@@ -123,16 +120,3 @@ def _report(context: Context[Needs], params: ReportParams) -> Report:
         samples=[recorded_view(event, context.engine.reader.person_of(event).id) for event in events],
         whole=next(of_version, None) is None,
     )  # fmt: skip
-
-
-REPORT = Operation(
-    name="rules_shadow_report",
-    group=RULES_GROUP,
-    summary="Compare the answers of a shadow on live events with those that counted.",
-    params=ReportParams,
-    result=Report,
-    run=_report,
-    method="GET",
-    path="/v1/rules/{id}/shadow",
-    example=ReportParams(id="risk-score", start="2026-03-01T00:00:00Z"),
-)

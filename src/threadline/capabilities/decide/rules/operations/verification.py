@@ -24,7 +24,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import EventDamaged, InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Inspection, Operation, always
+from threadline.kernel.operation import Context, Inspection, always, operation
 from threadline.kernel.ports import WithLog
 
 
@@ -153,7 +153,15 @@ class VerifyResult(msgspec.Struct, kw_only=True):
     next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
 
 
-def _verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
+@operation(
+    "GET /v1/decisions/verify",
+    DECISIONS_GROUP,
+    is_long=always,
+    example=VerifyParams(limit=100),
+    refused=lambda result: bool(result.breaches),
+)
+def verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
+    """Recompute decisions from what they read, and list those that do not match."""
     verifier = _Verifier(context.engine)
     looked_at = count = 0
     last = ""
@@ -165,18 +173,3 @@ def _verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
             problems = verifier.problems(recorded)
             broken += [Breach(decision=recorded.id, problems=problems)] if problems else []
     return VerifyResult(decisions=count, breaches=broken, next=last if looked_at == params.limit else "")
-
-
-VERIFY = Operation(
-    name="decisions_verify",
-    group=DECISIONS_GROUP,
-    summary="Recompute decisions from what they read, and list those that do not match.",
-    params=VerifyParams,
-    result=VerifyResult,
-    run=_verify,
-    is_long=always,
-    method="GET",
-    path="/v1/decisions/verify",
-    example=VerifyParams(limit=100),
-    refused=lambda result: bool(result.breaches),
-)

@@ -15,7 +15,7 @@ from threadline.capabilities.decide.rules.operations import RULES_GROUP
 from threadline.capabilities.decide.rules.operations.rules import KnownRule, RuleId, Version
 from threadline.capabilities.decide.rules.repository import Head
 from threadline.kernel.errors import Conflict, NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithSimulations
 
 Note = Annotated[str, Meta(description="Why, in the words of the caller; kept in the log.", max_length=1_000)]
@@ -62,7 +62,15 @@ class Needs(repository.Needs, WithSimulations, Protocol):
     """What is needed here of the engine."""
 
 
-def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
+@operation(
+    "POST /v1/rules/{id}/versions",
+    RULES_GROUP,
+    done=("Wrote a version of the rule {id}",),
+    scope="admin",
+    example=WriteParams(id="risk-score", rule=EXAMPLE_RULE, events=["application_received"]),
+)
+def write(context: Context[Needs], params: WriteParams) -> WriteResult:
+    """Write a rule, or a new version of it, as a draft. A version never changes."""
     rule_set = _own_set(context, params) if params.events else None
     content = content_of(params.id, params.rule, "rule")
     version, made, created = repository.write(context, params.id, content, params.expected)
@@ -89,21 +97,6 @@ def _own_set(context: Context[Needs], params: WriteParams) -> RuleSet:
         )
     before = {} if own is None else {name: value for name, value in own.content.items() if name != "name"}
     return set_of_json(params.id, {**before, "events": params.events, "rules": [params.id]})
-
-
-WRITE = Operation(
-    name="rules_write",
-    group=RULES_GROUP,
-    summary="Write a rule, or a new version of it, as a draft. A version never changes.",
-    done=("Wrote a version of the rule {id}",),
-    params=WriteParams,
-    result=WriteResult,
-    run=_write,
-    method="POST",
-    path="/v1/rules/{id}/versions",
-    scope="admin",
-    example=WriteParams(id="risk-score", rule=EXAMPLE_RULE, events=["application_received"]),
-)
 
 
 class MoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -193,7 +186,21 @@ class GateResult(msgspec.Struct, kw_only=True):
     required: Annotated[bool, Meta(description="Whether a setting requires one of every activation.")] = False
 
 
-def _gate(context: Context[Needs], params: GateParams) -> GateResult:
+@operation(
+    "POST /v1/rules/{id}/tested",
+    RULES_GROUP,
+    done=("Marked version {version} of the rule {id} as tested",),
+    scope="admin",
+    example=MoveParams(id="risk-score", version=4, note="tried on the history of March"),
+)
+def tested(context: Context[Needs], params: MoveParams) -> MoveResult:
+    """Mark a version as tested, so that it can be activated."""
+    return _moved(context, params, params.version, "tested")
+
+
+@operation("GET /v1/rules/{id}/versions/{version}/gate", RULES_GROUP, example=GateParams(id="risk-score", version=4))
+def gate(context: Context[Needs], params: GateParams) -> GateResult:
+    """Show whether the newest what-if of a version speaks for its activation."""
     head = repository.existing(context, params.id)
     hash = repository.written(context, params.id, params.version).hash
     bound = _bound(context)
@@ -211,7 +218,16 @@ def _gate(context: Context[Needs], params: GateParams) -> GateResult:
     return result
 
 
-def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
+@operation(
+    "POST /v1/rules/{id}/activate",
+    RULES_GROUP,
+    done=("Activated version {version} of the rule {id}",),
+    scope="admin",
+    guarded=lambda params: "" if params.seen else "an operator activates by the what-if that was seen (`seen`)",
+    example=ActivateParams(id="risk-score", version=4),
+)
+def activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
+    """Activate a version of a rule; the one active before is retired in the same commit."""
     bound = _bound(context, params.changed_max)
 
     def gate(head: Head) -> None:
@@ -222,67 +238,16 @@ def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
     return _moved(context, params, params.version, "active", untested=params.untested, gate=gate)
 
 
-def _retire(context: Context[Needs], params: RetireParams) -> MoveResult:
+@operation(
+    "POST /v1/rules/{id}/retire",
+    RULES_GROUP,
+    done=("Retired version {version} of the rule {id}", "Retired the rule {id}"),
+    scope="admin",
+    example=RetireParams(id="risk-score", note="replaced by the scoring model"),
+)
+def retire(context: Context[Needs], params: RetireParams) -> MoveResult:
+    """Retire a version of a rule, so that it no longer counts."""
     version = params.version or repository.stored_head(context, params.id).document.active
     if not version:
         raise NotFound(f"no version of rule {params.id!r} is active")
     return _moved(context, params, version, "retired")
-
-
-TESTED = Operation(
-    name="rules_tested",
-    group=RULES_GROUP,
-    summary="Mark a version as tested, so that it can be activated.",
-    done=("Marked version {version} of the rule {id} as tested",),
-    params=MoveParams,
-    result=MoveResult,
-    run=lambda context, params: _moved(context, params, params.version, "tested"),
-    method="POST",
-    path="/v1/rules/{id}/tested",
-    scope="admin",
-    example=MoveParams(id="risk-score", version=4, note="tried on the history of March"),
-)
-
-ACTIVATE = Operation(
-    name="rules_activate",
-    group=RULES_GROUP,
-    summary="Activate a version of a rule; the one active before is retired in the same commit.",
-    done=("Activated version {version} of the rule {id}",),
-    params=ActivateParams,
-    result=MoveResult,
-    run=_activate,
-    method="POST",
-    path="/v1/rules/{id}/activate",
-    scope="admin",
-    guarded=lambda params: "" if params.seen else "an operator activates by the what-if that was seen (`seen`)",
-    example=ActivateParams(id="risk-score", version=4),
-)
-
-GATE = Operation(
-    name="rules_gate",
-    group=RULES_GROUP,
-    summary="Show whether the newest what-if of a version speaks for its activation.",
-    params=GateParams,
-    result=GateResult,
-    run=_gate,
-    method="GET",
-    path="/v1/rules/{id}/versions/{version}/gate",
-    example=GateParams(id="risk-score", version=4),
-)
-
-RETIRE = Operation(
-    name="rules_retire",
-    group=RULES_GROUP,
-    summary="Retire a version of a rule, so that it no longer counts.",
-    done=(
-        "Retired version {version} of the rule {id}",
-        "Retired the rule {id}",
-    ),
-    params=RetireParams,
-    result=MoveResult,
-    run=_retire,
-    method="POST",
-    path="/v1/rules/{id}/retire",
-    scope="admin",
-    example=RetireParams(id="risk-score", note="replaced by the scoring model"),
-)

@@ -16,7 +16,7 @@ from threadline.capabilities.decide.whatif.views import MatrixCell, RuleTotals, 
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, next_of
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithStore
 
 JOBS_SHOWN = 100
@@ -51,7 +51,9 @@ class SavedPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
+@operation("GET /v1/whatif", WHAT_IF_GROUP, example=SavedParams(limit=20))
+def list_(context: Context[Needs], params: SavedParams) -> SavedPage:
+    """List what-ifs: those among the newest jobs, and those that were saved."""
     saved = what_if_results.all_saved(context, params.cursor, params.limit)
     jobs, _ = context.engine.jobs.page(context.workspace, limit=JOBS_SHOWN)
     running = [progress_of(context, job).view for job in jobs if job.kind == JOB_KIND]
@@ -65,19 +67,6 @@ def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
 def _saved_line(saved: Saved) -> SavedLine:
     about = {"saved_at": instant(saved.at), "saved_by": saved.by, "note": saved.note}
     return msgspec.convert({**saved.view, **about}, SavedLine)
-
-
-LIST = Operation(
-    name="what_if_list",
-    group=WHAT_IF_GROUP,
-    summary="List what-ifs: those among the newest jobs, and those that were saved.",
-    params=SavedParams,
-    result=SavedPage,
-    run=_listed,
-    method="GET",
-    path="/v1/whatif",
-    example=SavedParams(limit=20),
-)
 
 
 class CompareParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +100,14 @@ class Comparison(msgspec.Struct, kw_only=True):
     people_only_in_other: list[str]
 
 
-def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
+@operation(
+    "GET /v1/whatif/compare",
+    WHAT_IF_GROUP,
+    is_long=always,
+    example=CompareParams(one="0123456789abcdef0123456789abcdef", other="fedcba9876543210fedcba9876543210"),
+)
+def compare(context: Context[WithStore], params: CompareParams) -> Comparison:
+    """Compare two saved what-ifs: the same history under two candidates, or before and after."""
     first, second = (
         msgspec.convert(what_if_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
     )
@@ -151,17 +147,3 @@ def _rules(first: list[RuleTotals], second: list[RuleTotals]) -> list[RuleDiffer
         for rule in sorted({*here, *there})
         if here.get(rule) != there.get(rule)
     ]
-
-
-COMPARE = Operation(
-    name="what_if_compare",
-    group=WHAT_IF_GROUP,
-    summary="Compare two saved what-ifs: the same history under two candidates, or before and after.",
-    params=CompareParams,
-    result=Comparison,
-    run=_compare,
-    is_long=always,
-    method="GET",
-    path="/v1/whatif/compare",
-    example=CompareParams(one="0123456789abcdef0123456789abcdef", other="fedcba9876543210fedcba9876543210"),
-)

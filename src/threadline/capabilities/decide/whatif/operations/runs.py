@@ -14,7 +14,7 @@ from threadline.capabilities.decide.whatif.simulation import Asked, Needs, Simul
 from threadline.capabilities.decide.whatif.views import WhatIfView, view
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.job import Job
-from threadline.kernel.operation import Choice, Context, Group, Operation
+from threadline.kernel.operation import Choice, Context, Group, operation
 
 WHAT_IF_GROUP = Group("what_if", "Try a rule or definitions on history.")
 
@@ -38,7 +38,21 @@ class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
-def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
+@operation(
+    "POST /v1/whatif",
+    WHAT_IF_GROUP,
+    done=(
+        "Tried the rule {rule} on history",
+        "Tried definitions on history",
+    ),
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    choices=(Choice(("start", "since")), Choice(("rule", "definitions"), required=True)),
+    needs=(("version", "rule"), ("content", "rule"), ("against", "rule")),
+    example=WhatIfParams(rule="risk-score", version=4, since="90d"),
+)
+def run(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
+    """Try a rule or definitions on history, in a sandbox, and show what would have been different."""
     given = {name: getattr(params, name) for name in Asked.__struct_fields__}
     simulation = prepare(context, Asked(**given))
     # Who calls from Python has perhaps nobody who works on jobs.
@@ -75,34 +89,20 @@ def _waited_for(context: Context[Needs], simulation: Simulation, params: WhatIfP
     return view(simulation, "done", done.people, done.events, saved=params.save)
 
 
-WHAT_IF = Operation(
-    name="what_if_run",
-    group=WHAT_IF_GROUP,
-    summary="Try a rule or definitions on history, in a sandbox, and show what would have been different.",
-    done=(
-        "Tried the rule {rule} on history",
-        "Tried definitions on history",
-    ),
-    params=WhatIfParams,
-    result=WhatIfView,
-    run=_started,
-    method="POST",
-    path="/v1/whatif",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),
-    choices=(Choice(("start", "since")), Choice(("rule", "definitions"), required=True)),
-    needs=(("version", "rule"), ("content", "rule"), ("against", "rule")),
-    example=WhatIfParams(rule="risk-score", version=4, since="90d"),
-)
-
-
 class WhatIfOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which what-if."""
 
     id: WhatIfId
 
 
-def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+@operation(
+    "GET /v1/whatif/{id}",
+    WHAT_IF_GROUP,
+    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
+    ended=lambda what_if: what_if.state != "running",
+)
+def status(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    """Show a what-if: its progress, and its result once it is done."""
     job = context.engine.jobs.find(context.workspace, params.id)
     if job is not None and job.kind == JOB_KIND:
         return progress_of(context, job).view
@@ -116,59 +116,32 @@ def _job(context: Context[Needs], id: str) -> Job:
     return job
 
 
-STATUS = Operation(
-    name="what_if_status",
-    group=WHAT_IF_GROUP,
-    summary="Show a what-if: its progress, and its result once it is done.",
-    params=WhatIfOf,
-    result=WhatIfView,
-    run=_find,
-    method="GET",
-    path="/v1/whatif/{id}",
+@operation(
+    "POST /v1/whatif/{id}/cancel",
+    WHAT_IF_GROUP,
+    done=("Cancelled a what-if",),
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
     example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
-    ended=lambda what_if: what_if.state != "running",
 )
-
-
-def _cancel(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+def cancel(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    """Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed."""
     job = _job(context, params.id)
     # Paused and not cancelled as a job: it can be resumed.
     return progress_of(context, job if job.has_ended else context.engine.jobs.pause(context.workspace, job.id)).view
 
 
-def _resume(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+@operation(
+    "POST /v1/whatif/{id}/resume",
+    WHAT_IF_GROUP,
+    done=("Went on with a what-if",),
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
+)
+def resume(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    """Resume a what-if that was cancelled or has failed where it stopped."""
     job = _job(context, params.id)
     if job.state == "done":
         raise Conflict(f"what-if {job.id} is done; only one that was cancelled or has failed goes on")
     return progress_of(context, context.engine.jobs.resume(context.workspace, job.id)).view
-
-
-CANCEL = Operation(
-    name="what_if_cancel",
-    group=WHAT_IF_GROUP,
-    summary="Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed.",
-    done=("Cancelled a what-if",),
-    params=WhatIfOf,
-    result=WhatIfView,
-    run=_cancel,
-    method="POST",
-    path="/v1/whatif/{id}/cancel",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),
-    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
-)
-
-RESUME = Operation(
-    name="what_if_resume",
-    group=WHAT_IF_GROUP,
-    summary="Resume a what-if that was cancelled or has failed where it stopped.",
-    done=("Went on with a what-if",),
-    params=WhatIfOf,
-    result=WhatIfView,
-    run=_resume,
-    method="POST",
-    path="/v1/whatif/{id}/resume",
-    scope="admin",
-    shown_on=frozenset({"http", "python"}),
-    example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
-)

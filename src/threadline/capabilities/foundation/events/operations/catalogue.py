@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.seen import known_types
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.event_type import Origin, Speaker
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, operation
 from threadline.kernel.ports import WithCatalogue, WithLog, WithSearch
 
 
@@ -110,7 +110,9 @@ class Needs(WithCatalogue, WithLog, WithSearch, Protocol):
     """What is needed here of the engine."""
 
 
-def _catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
+@operation("GET /v1/catalogue")
+def catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
+    """List the projections, policies, operations and kinds of identifiers in force."""
     catalogue = context.engine.catalogue
     types = known_types(context.engine, context.workspace).known
     return CatalogueView(
@@ -146,14 +148,3 @@ def _catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
         ],
         event_schemas={requirement.name: dict(requirement.schema) for requirement in catalogue.requirements.values()},
     )  # fmt: skip
-
-
-CATALOGUE_OPERATION = Operation(
-    name="catalogue",
-    summary="List the projections, policies, operations and kinds of identifiers in force.",
-    params=NoParams,
-    result=CatalogueView,
-    run=_catalogue,
-    method="GET",
-    path="/v1/catalogue",
-)

@@ -22,7 +22,7 @@ from threadline.capabilities.foundation.events.forms import (
 from threadline.capabilities.foundation.events.operations import EVENTS_GROUP
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, next_of
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithLog, WithReader
 
 
@@ -53,7 +53,13 @@ class EventsPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _events(context: Context[WithReader], params: EventsParams) -> EventsPage:
+@operation(
+    "GET /v1/people/{id}/events",
+    EVENTS_GROUP,
+    example=EventsParams(id="user_id:42", type="purchase_completed", order="desc"),
+)
+def of(context: Context[WithReader], params: EventsParams) -> EventsPage:
+    """List a person's events by time and type, forward or back."""
     person = context.engine.reader.person(context.workspace, params.id)
     page = context.engine.reader.events(
         person,
@@ -73,19 +79,6 @@ def _types(params: EventsParams) -> frozenset[str]:
     return frozenset({*params.types, params.type, *comma_separated(params.type)} - {""})
 
 
-EVENTS = Operation(
-    name="events_of",
-    group=EVENTS_GROUP,
-    summary="List a person's events by time and type, forward or back.",
-    params=EventsParams,
-    result=EventsPage,
-    run=_events,
-    method="GET",
-    path="/v1/people/{id}/events",
-    example=EventsParams(id="user_id:42", type="purchase_completed", order="desc"),
-)
-
-
 class EventParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which event to read."""
 
@@ -96,21 +89,10 @@ class Needs(WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
-def _event(context: Context[Needs], params: EventParams) -> EventDetail:
+@operation("GET /v1/events/{id}", EVENTS_GROUP, example=EventParams(id="0123456789abcdef0123456789abcdef"))
+def show(context: Context[Needs], params: EventParams) -> EventDetail:
+    """Show one event, whole, with the message that it came in, and whose it is."""
     recorded = context.engine.log.event(context.workspace, checked_id(params.id))
     person = context.engine.reader.person_of(recorded)
     shown = event_view(recorded, "" if person is None else person.id)
     return EventDetail(**msgspec.structs.asdict(shown), payload=original(context.engine.log.forms, recorded.event))
-
-
-EVENT = Operation(
-    name="events_show",
-    group=EVENTS_GROUP,
-    summary="Show one event, whole, with the message that it came in, and whose it is.",
-    params=EventParams,
-    result=EventDetail,
-    run=_event,
-    method="GET",
-    path="/v1/events/{id}",
-    example=EventParams(id="0123456789abcdef0123456789abcdef"),
-)

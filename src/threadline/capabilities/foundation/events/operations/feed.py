@@ -12,7 +12,7 @@ from threadline.capabilities.foundation.events.operations import EVENTS_GROUP
 from threadline.capabilities.foundation.events.parameters import Page
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.errors import EventDamaged
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithLog
 from threadline.kernel.store import is_erased
 
@@ -62,7 +62,9 @@ class FeedPage(msgspec.Struct, kw_only=True):
     ] = False
 
 
-def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
+@operation("GET /v1/feed", EVENTS_GROUP, example=FeedParams(limit=20))
+def feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
+    """Follow every event of the workspace in the order of commits."""
     engine, cursor = context.engine, params.cursor
     if cursor == END:
         return FeedPage(events=[], next=engine.log.feed_end(), more=False)
@@ -96,16 +98,3 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
         looked_at += len(page)
     waiting = not more and engine.log.feed_waits(cursor)
     return FeedPage(events=events, next=cursor, more=more or waiting, waiting=waiting, damaged=damaged)
-
-
-FEED = Operation(
-    name="events_feed",
-    group=EVENTS_GROUP,
-    summary="Follow every event of the workspace in the order of commits.",
-    params=FeedParams,
-    result=FeedPage,
-    run=_feed,
-    method="GET",
-    path="/v1/feed",
-    example=FeedParams(limit=20),
-)

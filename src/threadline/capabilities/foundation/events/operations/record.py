@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.events import recording
 from threadline.capabilities.foundation.events.forms import NativeEvent
-from threadline.capabilities.foundation.events.recording import Draft, Needs, draft, record
+from threadline.capabilities.foundation.events.recording import Draft, Needs, draft
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.event_limits import check_event_count
 from threadline.kernel.limits import BATCH_EVENTS_MAX
-from threadline.kernel.operation import Context, Intake, Operation
+from threadline.kernel.operation import Context, Intake, operation
 from threadline.kernel.rejected import RejectedEntry
 
 _EVENT_SCHEMA = msgspec.json.schema_components((NativeEvent,))[1]["NativeEvent"]
@@ -61,10 +62,6 @@ def _without(params: RecordParams, refused: Collection[int]) -> RecordParams:
     return RecordParams(events=[event for index, event in enumerate(params.events) if index not in refused])
 
 
-def _record(context: Context[Needs], params: RecordParams) -> RecordResult:
-    return _result(record(context.engine, _drafts(context, params)))
-
-
 def _result(receipts: list[Receipt]) -> RecordResult:
     counts = Counter(receipt.status for receipt in receipts)
     return RecordResult(
@@ -77,23 +74,23 @@ def _refused(result: RecordResult) -> bool:
     return bool(result.receipts) and not result.accepted + result.duplicates
 
 
-RECORD = Operation(
-    name="record",
-    summary="Record events, each exactly once.",
-    params=RecordParams,
-    result=RecordResult,
-    run=_record,
-    method="POST",
-    path="/v1/events",
+@operation(
+    "POST /v1/events",
     scope="write",
     example=RecordParams(
         events=[
             {
-                "type": "purchase_completed", "identifiers": {"user_id": "42"}, "key": "order-1001",
-                "occurred_at": "2026-03-01T12:00:00Z", "properties": {"total": 29.33, "currency": "EUR"},
+                "type": "purchase_completed",
+                "identifiers": {"user_id": "42"},
+                "key": "order-1001",
+                "occurred_at": "2026-03-01T12:00:00Z",
+                "properties": {"total": 29.33, "currency": "EUR"},
             }
         ]
     ),
     refused=_refused,
     intake=Intake(_taken_in, "events", _without, lambda result: list(result.receipts), _result),
-)  # fmt: skip
+)
+def record(context: Context[Needs], params: RecordParams) -> RecordResult:
+    """Record events, each exactly once."""
+    return _result(recording.record(context.engine, _drafts(context, params)))

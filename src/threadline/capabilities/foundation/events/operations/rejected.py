@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.operations import REJECTED_GROUP
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.capabilities.foundation.events.rejected import RejectedView, rejected_view
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithRejected
 
 EntryId = Annotated[str, Meta(description="The id of an entry of the rejected log.", min_length=1, max_length=64)]
@@ -37,7 +37,9 @@ _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
 """When an entry was received, and its id."""
 
 
-def _rejected(context: Context[WithRejected], params: RejectedParams) -> RejectedPage:
+@operation("GET /v1/rejected", REJECTED_GROUP, example=RejectedParams(status="open", limit=20))
+def list_(context: Context[WithRejected], params: RejectedParams) -> RejectedPage:
+    """List what could not be recorded, newest first."""
     page = context.engine.rejected.page(context.workspace, checked_cursor(params.cursor, _CURSOR), params.limit)
     entries = [
         rejected_view(entry)
@@ -47,37 +49,13 @@ def _rejected(context: Context[WithRejected], params: RejectedParams) -> Rejecte
     return RejectedPage(entries=entries, next=next_of(page, params.limit, lambda row: row[0]))
 
 
-REJECTED_LIST = Operation(
-    name="rejected_list",
-    group=REJECTED_GROUP,
-    summary="List what could not be recorded, newest first.",
-    params=RejectedParams,
-    result=RejectedPage,
-    run=_rejected,
-    method="GET",
-    path="/v1/rejected",
-    example=RejectedParams(status="open", limit=20),
-)
-
-
 class RejectedEntryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which entry."""
 
     id: EntryId
 
 
-def _rejected_entry(context: Context[WithRejected], params: RejectedEntryParams) -> RejectedView:
+@operation("GET /v1/rejected/{id}", REJECTED_GROUP, example=RejectedEntryParams(id="0123456789abcdef0123456789abcdef"))
+def show(context: Context[WithRejected], params: RejectedEntryParams) -> RejectedView:
+    """Show one entry of the rejected log with its payload."""
     return rejected_view(context.engine.rejected.entry(context.workspace, params.id).entry)
-
-
-REJECTED_ENTRY = Operation(
-    name="rejected_show",
-    group=REJECTED_GROUP,
-    summary="Show one entry of the rejected log with its payload.",
-    params=RejectedEntryParams,
-    result=RejectedView,
-    run=_rejected_entry,
-    method="GET",
-    path="/v1/rejected/{id}",
-    example=RejectedEntryParams(id="0123456789abcdef0123456789abcdef"),
-)

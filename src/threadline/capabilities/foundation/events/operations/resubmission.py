@@ -15,7 +15,7 @@ from threadline.capabilities.foundation.events.recording import NATIVE_FORM, rea
 from threadline.capabilities.foundation.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
-from threadline.kernel.operation import Choice, Context, Intake, Operation
+from threadline.kernel.operation import Choice, Context, Intake, operation
 from threadline.kernel.ports import WithRejected
 from threadline.kernel.rejected import ROW_FORM, Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
@@ -56,7 +56,20 @@ def _taken_in(context: Context[WithRejected], params: ResubmitParams) -> list[Ev
     return [event] if stored.entry.status == "open" else []
 
 
-def _resubmit(context: Context[WithRejected], params: ResubmitParams) -> ResubmitResult:
+@operation(
+    "POST /v1/rejected/{id}/resubmit",
+    REJECTED_GROUP,
+    intake=Intake(_taken_in),
+    choices=(Choice(("event", "payload")),),
+    scope="admin",
+    example=ResubmitParams(
+        id="0123456789abcdef0123456789abcdef",
+        event=NativeEvent(type="purchase_completed", identifiers={"user_id": "42"}, key="order-1001"),
+    ),
+    refused=lambda result: result.receipt.status not in ("accepted", "duplicate"),
+)
+def resubmit(context: Context[WithRejected], params: ResubmitParams) -> ResubmitResult:
+    """Record what was rejected, corrected or as it is, and settle its entry."""
     event, stored = resubmitted(context.engine, context.workspace, params)
     expected = None if params.event is None else params.event.expected
     receipt, entry = context.engine.rejected.resubmit(stored, event, expected=expected)
@@ -169,25 +182,6 @@ _READERS: Mapping[str, Reader] = {"event": _read_event, NATIVE_FORM: _read_nativ
 """Of the forms that the engine and the native operations keep; those of the wires come with them."""
 
 
-RESUBMIT = Operation(
-    name="rejected_resubmit",
-    group=REJECTED_GROUP,
-    summary="Record what was rejected, corrected or as it is, and settle its entry.",
-    params=ResubmitParams,
-    result=ResubmitResult,
-    run=_resubmit,
-    intake=Intake(_taken_in),
-    choices=(Choice(("event", "payload")),),
-    method="POST",
-    path="/v1/rejected/{id}/resubmit",
-    scope="admin",
-    example=ResubmitParams(
-        id="0123456789abcdef0123456789abcdef",
-        event=NativeEvent(type="purchase_completed", identifiers={"user_id": "42"}, key="order-1001"),
-    ),
-    refused=lambda result: result.receipt.status not in ("accepted", "duplicate"),
-)
-
 # --- dismiss ----------------------------------------------------------------------------------
 
 
@@ -198,21 +192,14 @@ class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(description="Why, for whoever reads it later.", max_length=500)] = ""
 
 
-def _dismiss(context: Context[WithRejected], params: DismissParams) -> RejectedView:
-    stored = context.engine.rejected.entry(context.workspace, params.id)
-    return rejected_view(context.engine.rejected.dismiss(stored, params.reason))
-
-
-DISMISS = Operation(
-    name="rejected_dismiss",
-    group=REJECTED_GROUP,
-    summary="Close an entry of the rejected log without recording it.",
+@operation(
+    "POST /v1/rejected/{id}/dismiss",
+    REJECTED_GROUP,
     done=("Dismissed a rejected event",),
-    params=DismissParams,
-    result=RejectedView,
-    run=_dismiss,
-    method="POST",
-    path="/v1/rejected/{id}/dismiss",
     scope="admin",
     example=DismissParams(id="0123456789abcdef0123456789abcdef", reason="a test of ours"),
 )
+def dismiss(context: Context[WithRejected], params: DismissParams) -> RejectedView:
+    """Close an entry of the rejected log without recording it."""
+    stored = context.engine.rejected.entry(context.workspace, params.id)
+    return rejected_view(context.engine.rejected.dismiss(stored, params.reason))

@@ -12,7 +12,7 @@ from threadline.capabilities.foundation.webhooks.definition import Destination
 from threadline.capabilities.foundation.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, operation
 from threadline.kernel.outbox import QueueState
 from threadline.kernel.ports import WithDelivery
 from threadline.kernel.time import format_time
@@ -58,24 +58,13 @@ def _line(context: Context[object], state: QueueState) -> DestinationLine:
     )
 
 
-def _destinations(context: Context[WithDelivery], params: NoParams) -> DestinationList:
+@operation("GET /v1/webhooks/destinations", WEBHOOKS_GROUP, scope="admin")
+def destinations(context: Context[WithDelivery], params: NoParams) -> DestinationList:
+    """List where webhooks go, whether they arrive, and how many wait."""
     states = context.engine.delivery.queues()
     return DestinationList(
         destinations=[_line(context, state) for state in states if isinstance(state.queue.destination, Destination)]
     )
-
-
-DESTINATIONS = Operation(
-    name="webhooks_destinations",
-    group=WEBHOOKS_GROUP,
-    summary="List where webhooks go, whether they arrive, and how many wait.",
-    params=NoParams,
-    result=DestinationList,
-    run=_destinations,
-    method="GET",
-    path="/v1/webhooks/destinations",
-    scope="admin",
-)
 
 
 class StopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -97,39 +86,26 @@ class Changed(msgspec.Struct, kw_only=True):
     changed: bool
 
 
-def _stop(context: Context[WithDelivery], params: StopParams) -> Changed:
+@operation(
+    "POST /v1/webhooks/destinations/{name}/stop",
+    WEBHOOKS_GROUP,
+    done=("Stopped calls to {name}",),
+    scope="admin",
+    example=StopParams(name="crm", why="moves on Monday"),
+)
+def stop(context: Context[WithDelivery], params: StopParams) -> Changed:
+    """Stop calls to a destination: what is due there is parked."""
     why = params.why or f"stopped by {context.source}"
     return Changed(changed=context.engine.delivery.stop(params.name, why))
 
 
-def _start(context: Context[WithDelivery], params: StartParams) -> Changed:
-    return Changed(changed=context.engine.delivery.start(params.name))
-
-
-STOP = Operation(
-    name="webhooks_stop",
-    group=WEBHOOKS_GROUP,
-    summary="Stop calls to a destination: what is due there is parked.",
-    done=("Stopped calls to {name}",),
-    params=StopParams,
-    result=Changed,
-    run=_stop,
-    method="POST",
-    path="/v1/webhooks/destinations/{name}/stop",
-    scope="admin",
-    example=StopParams(name="crm", why="moves on Monday"),
-)
-
-START = Operation(
-    name="webhooks_start",
-    group=WEBHOOKS_GROUP,
-    summary="Resume calls to a destination that was stopped, or is resting.",
+@operation(
+    "POST /v1/webhooks/destinations/{name}/start",
+    WEBHOOKS_GROUP,
     done=("Started calls to {name}",),
-    params=StartParams,
-    result=Changed,
-    run=_start,
-    method="POST",
-    path="/v1/webhooks/destinations/{name}/start",
     scope="admin",
     example=StartParams(name="crm"),
 )
+def start(context: Context[WithDelivery], params: StartParams) -> Changed:
+    """Resume calls to a destination that was stopped, or is resting."""
+    return Changed(changed=context.engine.delivery.start(params.name))

@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.profile.features.definition import Feature, FeatureSet
 from threadline.capabilities.profile.features.operations import FEATURES_GROUP
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, shaped_operation
 from threadline.kernel.time import format_duration
 
 
@@ -47,19 +47,8 @@ def _definition(feature: Feature) -> FeatureDefinition:
     )  # fmt: skip
 
 
-def definitions_operation(features: FeatureSet) -> Operation:
-    """The operation that tells these definitions."""
-    definitions = [
-        _definition(feature) for feature in sorted(features.features, key=lambda f: f.name) if not feature.hidden
-    ]
-    result = DefinitionsResult(fingerprint=features.fingerprint, features=definitions)
-    return Operation(
-        name="features_list",
-        group=FEATURES_GROUP,
-        summary="List the features in force and what each is made of.",
-        params=NoParams,
-        result=DefinitionsResult,
-        run=lambda context, params: result,
-        method="GET",
-        path="/v1/features",
-    )
+@shaped_operation("GET /v1/features", FEATURES_GROUP)
+def list_(features: FeatureSet, context: Context[object], params: NoParams) -> DefinitionsResult:
+    """List the features in force and what each is made of."""
+    shown = sorted((feature for feature in features.features if not feature.hidden), key=lambda feature: feature.name)
+    return DefinitionsResult(fingerprint=features.fingerprint, features=[_definition(feature) for feature in shown])

@@ -14,7 +14,7 @@ from threadline.capabilities.profile.features.operations.vector import chosen, v
 from threadline.capabilities.profile.features.spread import Bin, bins_of, histogram, summary
 from threadline.kernel.chart import Chart
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
 
 PAGE = 200
@@ -48,7 +48,21 @@ class FeatureSpread(msgspec.Struct, kw_only=True):
     bins: list[Bin]
 
 
-def _spread(context: Context[Needs], params: SpreadParams) -> FeatureSpread:
+def spread_picture(result: FeatureSpread) -> Chart:
+    """The people of each bin."""
+    return histogram(result.name, result.bins, result.people_read, exact=result.exact)
+
+
+@operation(
+    "GET /v1/features/{name}/spread",
+    FEATURES_GROUP,
+    relies_on=("people",),
+    is_long=always,
+    picture=spread_picture,
+    example=SpreadParams(name="monetary_total"),
+)
+def spread(context: Context[Needs], params: SpreadParams) -> FeatureSpread:
+    """Show how a feature is spread over people now; looks at them for two seconds."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
     deadline, after = Deadline(context, params.seconds), ""
     values: list[Any] = []
@@ -62,24 +76,3 @@ def _spread(context: Context[Needs], params: SpreadParams) -> FeatureSpread:
         name=params.name, as_of=instant(context.now), people_read=len(values), exact=not after, valued=valued,
         bins=bins_of(values), **summary(values),
     )  # fmt: skip
-
-
-def spread_picture(result: FeatureSpread) -> Chart:
-    """The people of each bin."""
-    return histogram(result.name, result.bins, result.people_read, exact=result.exact)
-
-
-FEATURE_SPREAD = Operation(
-    name="features_spread",
-    relies_on=("people",),
-    group=FEATURES_GROUP,
-    summary="Show how a feature is spread over people now; looks at them for two seconds.",
-    params=SpreadParams,
-    result=FeatureSpread,
-    run=_spread,
-    is_long=always,
-    method="GET",
-    path="/v1/features/{name}/spread",
-    picture=spread_picture,
-    example=SpreadParams(name="monetary_total"),
-)

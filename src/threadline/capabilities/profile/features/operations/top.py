@@ -13,7 +13,7 @@ from threadline.capabilities.profile.features.operations import FEATURES_GROUP
 from threadline.capabilities.profile.features.operations.vector import chosen, vector_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithCatalogue, WithReader
 
 
@@ -50,7 +50,15 @@ class TopResult(msgspec.Struct, kw_only=True):
     top: list[TopEntry]
 
 
-def _top(context: Context[Needs], params: TopParams) -> TopResult:
+@operation(
+    "GET /v1/features/{name}/top",
+    FEATURES_GROUP,
+    relies_on=("people",),
+    is_long=always,
+    example=TopParams(name="monetary_total", limit=10),
+)
+def top(context: Context[Needs], params: TopParams) -> TopResult:
+    """List the people with the highest values of a feature; reads every person."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
     sign, read = 1 if params.lowest else -1, 0
     heap: list[tuple[Any, ...]] = []
@@ -73,18 +81,3 @@ def _top(context: Context[Needs], params: TopParams) -> TopResult:
         for rank, (_, _, value, person) in enumerate(ranked, 1)
     ]
     return TopResult(name=params.name, as_of=instant(context.now), people_read=read, top=top)
-
-
-FEATURE_TOP = Operation(
-    name="features_top",
-    relies_on=("people",),
-    group=FEATURES_GROUP,
-    summary="List the people with the highest values of a feature; reads every person.",
-    params=TopParams,
-    result=TopResult,
-    run=_top,
-    is_long=always,
-    method="GET",
-    path="/v1/features/{name}/top",
-    example=TopParams(name="monetary_total", limit=10),
-)

@@ -14,7 +14,7 @@ from threadline.capabilities.profile.features.operations.vector import chosen, v
 from threadline.capabilities.profile.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import COLUMNS, Context, Operation, always
+from threadline.kernel.operation import COLUMNS, Context, always, operation
 from threadline.kernel.ports import WithCatalogue, WithReader
 
 
@@ -58,7 +58,17 @@ class Needs(WithReader, WithCatalogue, Protocol):
     """What is needed here of the engine."""
 
 
-def _training_set(context: Context[Needs], params: TrainingParams) -> TrainingSet:
+@operation(
+    "POST /v1/features/training_set",
+    FEATURES_GROUP,
+    is_long=always,
+    example=TrainingParams(
+        labels=[LabelParams(person="user_id:42", at="2026-03-01T12:00:00Z", label=True)], names=["monetary_total"]
+    ),
+)
+def training_set(context: Context[Needs], params: TrainingParams) -> TrainingSet:
+    """Give the feature vectors of people at label times, as they were served then."""
+
     def whom(ref: str) -> ReadVector:
         if params.known == "then":
             past = context.engine.reader.identity_history(context.workspace, ref)
@@ -82,19 +92,3 @@ def _training_row(row: Row) -> TrainingRow:
         person=row.person, at=instant(row.label.at), label=row.label.value, status=row.status, values=row.values,
         statuses=row.statuses,
     )  # fmt: skip
-
-
-TRAINING_SET = Operation(
-    name="features_training_set",
-    group=FEATURES_GROUP,
-    summary="Give the feature vectors of people at label times, as they were served then.",
-    params=TrainingParams,
-    result=TrainingSet,
-    run=_training_set,
-    is_long=always,
-    method="POST",
-    path="/v1/features/training_set",
-    example=TrainingParams(
-        labels=[LabelParams(person="user_id:42", at="2026-03-01T12:00:00Z", label=True)], names=["monetary_total"]
-    ),
-)

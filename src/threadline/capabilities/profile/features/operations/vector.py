@@ -17,7 +17,7 @@ from threadline.kernel.disclosure import FREE, NOT_PERSONAL, SENTENCE, not_perso
 from threadline.kernel.errors import NotFound
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.names import hint
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithReader
 
 Names = Annotated[str, Meta(description="Names separated by commas; empty: all.", max_length=20_000)]
@@ -69,7 +69,13 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
     features: dict[str, FeatureView]
 
 
-def _features(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
+@operation(
+    "GET /v1/people/{id}/features",
+    FEATURES_GROUP,
+    example=FeaturesParams(id="user_id:42", names="monetary_total,recency_days"),
+)
+def of(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
+    """Show a person's feature vector, now or as it was served at an instant."""
     asked = person_as_of(context, params.id, params.as_of, params.known)
     vector = asked.views("features").get("features", {})
     return FeaturesResult(
@@ -92,16 +98,3 @@ def chosen(vector: Vector, names: str | Collection[str]) -> Vector:
         if name not in vector:
             raise NotFound(f"there is no feature {name[:64]!r}; {hint(name, vector)}")
     return {name: vector[name] for name in wanted} if wanted else vector
-
-
-FEATURES = Operation(
-    name="features_of",
-    group=FEATURES_GROUP,
-    summary="Show a person's feature vector, now or as it was served at an instant.",
-    params=FeaturesParams,
-    result=FeaturesResult,
-    run=_features,
-    method="GET",
-    path="/v1/people/{id}/features",
-    example=FeaturesParams(id="user_id:42", names="monetary_total,recency_days"),
-)

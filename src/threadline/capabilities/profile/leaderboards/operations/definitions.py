@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.profile.leaderboards.definition import Boards
 from threadline.capabilities.profile.leaderboards.operations import LEADERBOARDS_GROUP
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 
 
 @not_personal
@@ -33,7 +33,9 @@ class BoardsResult(msgspec.Struct, kw_only=True):
     boards: list[BoardView]
 
 
-def _listed(boards: Boards) -> BoardsResult:
+@shaped_operation("GET /v1/leaderboards", LEADERBOARDS_GROUP)
+def list_(boards: Boards, context: Context[object], params: NoParams) -> BoardsResult:
+    """List the leaderboards that are declared."""
     return BoardsResult(
         timezone=boards.timezone,
         boards=[
@@ -48,16 +50,4 @@ def _listed(boards: Boards) -> BoardsResult:
 
 def operations(boards: Boards) -> list[Operation]:
     """The operation that lists these definitions."""
-    listed = _listed(boards)
-    return [
-        Operation(
-            name="leaderboards_list",
-            group=LEADERBOARDS_GROUP,
-            summary="List the leaderboards that are declared.",
-            params=NoParams,
-            result=BoardsResult,
-            run=lambda context, params: listed,
-            method="GET",
-            path="/v1/leaderboards",
-        ),
-    ]
+    return [list_(boards)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -20,7 +19,7 @@ from threadline.capabilities.profile.leaderboards.operations.board_query import 
 )
 from threadline.capabilities.profile.leaderboards.projection import NAME, plain
 from threadline.capabilities.profile.leaderboards.recomputed import Nearest
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import Person
 from threadline.kernel.ranking import Place, board_of, place_of
 
@@ -40,8 +39,15 @@ class StandingParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
     around: Annotated[int, Meta(description="How many places before and after it.", ge=0, le=100)] = 0
 
 
+@shaped_operation(
+    "GET /v1/people/{id}/leaderboards/{name}",
+    LEADERBOARDS_GROUP,
+    relies_on=("leaderboards",),
+    relied_on=parts_of,
+    example=StandingParams(id="user_id:42", name="points", period="week", around=2),
+)
 def standing(boards: Boards, context: Context[Needs], params: StandingParams) -> Standing:
-    """A person's own place on one board."""
+    """Show a person's rank on a leaderboard, and the people around them."""
     asked = BoardQuery(boards, context, params)
     person = context.engine.reader.person(context.workspace, params.id)
     shared = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
@@ -80,18 +86,4 @@ def _own_place(context: Context[Needs], person: Person, asked: BoardQuery) -> Pl
 
 def operations(boards: Boards) -> list[Operation]:
     """The operation that shows a person's place on these boards."""
-    return [
-        Operation(
-            name="leaderboards_standing",
-            relies_on=("leaderboards",),
-            relied_on=parts_of,
-            group=LEADERBOARDS_GROUP,
-            summary="Show a person's rank on a leaderboard, and the people around them.",
-            params=StandingParams,
-            result=Standing,
-            run=partial(standing, boards),
-            method="GET",
-            path="/v1/people/{id}/leaderboards/{name}",
-            example=StandingParams(id="user_id:42", name="points", period="week", around=2),
-        ),
-    ]
+    return [standing(boards)]

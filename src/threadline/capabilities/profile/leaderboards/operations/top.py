@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -18,7 +17,7 @@ from threadline.capabilities.profile.leaderboards.operations.board_query import 
     parts_of,
 )
 from threadline.capabilities.profile.leaderboards.recomputed import Nearest
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 
 
 class BoardParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +26,15 @@ class BoardParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="How many places.", ge=1, le=1_000)] = 10
 
 
-def _leaderboard(boards: Boards, context: Context[Needs], params: BoardParams) -> Leaderboard:
+@shaped_operation(
+    "GET /v1/leaderboards/{name}",
+    LEADERBOARDS_GROUP,
+    relies_on=("leaderboards",),
+    relied_on=parts_of,
+    example=BoardParams(name="points", period="week", limit=10),
+)
+def top(boards: Boards, context: Context[Needs], params: BoardParams) -> Leaderboard:
+    """List the top of a leaderboard, now or for any past period."""
     asked = BoardQuery(boards, context, params)
     total: int | None = None
     read = 0
@@ -46,18 +53,4 @@ def _leaderboard(boards: Boards, context: Context[Needs], params: BoardParams) -
 
 def operations(boards: Boards) -> list[Operation]:
     """The operation that lists the first places of these boards."""
-    return [
-        Operation(
-            name="leaderboards_top",
-            relies_on=("leaderboards",),
-            relied_on=parts_of,
-            group=LEADERBOARDS_GROUP,
-            summary="List the top of a leaderboard, now or for any past period.",
-            params=BoardParams,
-            result=Leaderboard,
-            run=partial(_leaderboard, boards),
-            method="GET",
-            path="/v1/leaderboards/{name}",
-            example=BoardParams(name="points", period="week", limit=10),
-        ),
-    ]
+    return [top(boards)]

@@ -27,7 +27,7 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
 from threadline.kernel.event import Receipt
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX, FACTS_RETRACTED_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithLog, WithReader, WithRecorder
 from threadline.kernel.time import parse_time
 
@@ -92,7 +92,17 @@ class RememberResult(msgspec.Struct, kw_only=True):
     ]
 
 
-def _remember(context: Context[Needs], params: RememberParams) -> RememberResult:
+@operation(
+    "POST /v1/people/{id}/memory",
+    MEMORY_GROUP,
+    private=frozenset({"value"}),
+    done=("Noted the {type} {key}",),
+    scope="write",
+    example=RememberParams(id="user_id:42", type="preference", key="colour", value="blue"),
+    refused=lambda result: result.receipt.status == "rejected",
+)
+def remember(context: Context[Needs], params: RememberParams) -> RememberResult:
+    """State a fact about a person: what they said, what a system computed, what an agent inferred."""
     type = _TYPES[params.source]
     if params.source == USER_DECLARED and params.confidence is not None:
         raise InvalidValue(
@@ -127,22 +137,6 @@ def _remember(context: Context[Needs], params: RememberParams) -> RememberResult
     return RememberResult(person=person.id, receipt=receipt, fact=fact, applied=applied)
 
 
-REMEMBER = Operation(
-    name="memory_remember",
-    private=frozenset({"value"}),
-    group=MEMORY_GROUP,
-    summary="State a fact about a person: what they said, what a system computed, what an agent inferred.",
-    done=("Noted the {type} {key}",),
-    params=RememberParams,
-    result=RememberResult,
-    run=_remember,
-    method="POST",
-    path="/v1/people/{id}/memory",
-    scope="write",
-    example=RememberParams(id="user_id:42", type="preference", key="colour", value="blue"),
-    refused=lambda result: result.receipt.status == "rejected",
-)
-
 # --- retract and undo ---------------------------------------------------------------------------
 
 
@@ -165,7 +159,15 @@ class RetractResult(msgspec.Struct, kw_only=True):
     gone: Annotated[list[str], Meta(description="Facts that are gone, as type/key, those that rested on it included.")]
 
 
-def _retract(context: Context[Needs], params: RetractParams) -> RetractResult:
+@operation(
+    "POST /v1/people/{id}/memory/{type}/{key}/retract",
+    MEMORY_GROUP,
+    done=("Took the {type} {key} back",),
+    scope="write",
+    example=RetractParams(id="user_id:42", type="preference", key="colour", reason="it was a present"),
+)
+def retract(context: Context[Needs], params: RetractParams) -> RetractResult:
+    """Take a fact back, with everything derived from it."""
     person = context.engine.reader.person(context.workspace, params.id)
     before = memory_of(context, person)
     named = params.request
@@ -186,21 +188,6 @@ def _ids(memory: dict[str, Any]) -> list[str]:
     return [f"{type}/{key}" for type in TYPES for key in memory.get(type, {})]
 
 
-RETRACT = Operation(
-    name="memory_retract",
-    group=MEMORY_GROUP,
-    summary="Take a fact back, with everything derived from it.",
-    done=("Took the {type} {key} back",),
-    params=RetractParams,
-    result=RetractResult,
-    run=_retract,
-    method="POST",
-    path="/v1/people/{id}/memory/{type}/{key}/retract",
-    scope="write",
-    example=RetractParams(id="user_id:42", type="preference", key="colour", reason="it was a present"),
-)
-
-
 class UnretractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which retraction to undo."""
 
@@ -216,7 +203,15 @@ class UnretractResult(msgspec.Struct, kw_only=True):
     back: Annotated[list[str], Meta(description="Facts that are back, as type/key.")]
 
 
-def _unretract(context: Context[Needs], params: UnretractParams) -> UnretractResult:
+@operation(
+    "POST /v1/events/{id}/unretract",
+    MEMORY_GROUP,
+    done=("Put a fact back that was taken back",),
+    scope="write",
+    example=UnretractParams(id="0123456789abcdef0123456789abcdef"),
+)
+def unretract(context: Context[Needs], params: UnretractParams) -> UnretractResult:
+    """Undo a retraction: the fact is back, and everything that went with it."""
     engine = context.engine
     retraction = engine.log.event(context.workspace, checked_id(params.id))
     if retraction.event.type != FACT_RETRACTED:
@@ -236,18 +231,3 @@ def _unretract(context: Context[Needs], params: UnretractParams) -> UnretractRes
     receipt = engine.recorder.record([wish(context, identifier, FACT_RESTORED, properties, key)], known=True)[0]
     back = [id for id in _ids(_known(context, person.id)) if id not in before]
     return UnretractResult(person=person.id, receipt=receipt, back=back)
-
-
-UNRETRACT = Operation(
-    name="memory_unretract",
-    group=MEMORY_GROUP,
-    summary="Undo a retraction: the fact is back, and everything that went with it.",
-    done=("Put a fact back that was taken back",),
-    params=UnretractParams,
-    result=UnretractResult,
-    run=_unretract,
-    method="POST",
-    path="/v1/events/{id}/unretract",
-    scope="write",
-    example=UnretractParams(id="0123456789abcdef0123456789abcdef"),
-)

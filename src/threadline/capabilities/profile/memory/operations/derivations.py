@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.profile.memory.definition import DerivationSet
 from threadline.capabilities.profile.memory.operations import MEMORY_GROUP
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, shaped_operation
 from threadline.kernel.time import format_duration
 
 
@@ -36,29 +36,24 @@ class DerivationsResult(msgspec.Struct, kw_only=True):
     derivations: list[DerivationView]
 
 
-def derivations_operation(derivations: DerivationSet) -> Operation:
-    """The operation that tells these derivations."""
+@shaped_operation("GET /v1/memory", MEMORY_GROUP)
+def definitions(derivations: DerivationSet, context: Context[object], params: NoParams) -> DerivationsResult:
+    """List the derivations in force and which facts each makes."""
     shown = [
         DerivationView(
-            name=derivation.name, description=derivation.description, events=[feed.type for feed in derivation.feeds],
-            fact=f"{_shape(derivation.type)}/{_shape(derivation.key)}", source=derivation.source,
+            name=derivation.name,
+            description=derivation.description,
+            events=[feed.type for feed in derivation.feeds],
+            fact=f"{_shape(derivation.type)}/{_shape(derivation.key)}",
+            source=derivation.source,
             fields={f.name: f.aggregate for f in derivation.fields} | dict.fromkeys(derivation.constants, "constant"),
             expires_after=None if derivation.expires_after is None else format_duration(derivation.expires_after),
-            most=derivation.most, version=derivation.version,
+            most=derivation.most,
+            version=derivation.version,
         )
         for derivation in derivations.derivations
-    ]  # fmt: skip
-    result = DerivationsResult(fingerprint=derivations.fingerprint, derivations=shown)
-    return Operation(
-        name="memory_definitions",
-        group=MEMORY_GROUP,
-        summary="List the derivations in force and which facts each makes.",
-        params=NoParams,
-        result=DerivationsResult,
-        run=lambda context, params: result,
-        method="GET",
-        path="/v1/memory",
-    )
+    ]
+    return DerivationsResult(fingerprint=derivations.fingerprint, derivations=shown)
 
 
 def _shape(template: Any) -> str:

@@ -16,7 +16,7 @@ from threadline.capabilities.profile.memory.search import ranked
 from threadline.kernel.disclosure import FREE, free, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithReader
 
 FactType = Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"]
@@ -111,7 +111,9 @@ def _read(context: Context[WithReader], params: MemoryParams | FactParams) -> tu
     return asked, asked.views("memory")["memory"]
 
 
-def _memory(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
+@operation("GET /v1/people/{id}/memory", MEMORY_GROUP, example=MemoryParams(id="user_id:42", type="purchase"))
+def of(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
+    """List the facts known about a person: all, of one type, or matching a text, now or at an instant."""
     asked, memory = _read(context, params)
     wanted = TYPES if params.type is None else (params.type,)
     selected = [fact for type in sorted(wanted) for fact in memory.get(type, {}).values()]
@@ -131,19 +133,6 @@ def fact_view(fact: dict[str, Any]) -> FactView:
     return FactView(**{**fact, "conflicts": [ConflictView(**conflict) for conflict in fact["conflicts"]]})
 
 
-MEMORY = Operation(
-    name="memory_of",
-    group=MEMORY_GROUP,
-    summary="List the facts known about a person: all, of one type, or matching a text, now or at an instant.",
-    params=MemoryParams,
-    result=MemoryResult,
-    run=_memory,
-    method="GET",
-    path="/v1/people/{id}/memory",
-    example=MemoryParams(id="user_id:42", type="purchase"),
-)
-
-
 class FactParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     """Which fact, and at which instant."""
 
@@ -152,7 +141,13 @@ class FactParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     key: FactKey
 
 
-def _fact(context: Context[WithReader], params: FactParams) -> FactView:
+@operation(
+    "GET /v1/people/{id}/memory/{type}/{key}",
+    MEMORY_GROUP,
+    example=FactParams(id="user_id:42", type="purchase", key="last_transaction"),
+)
+def fact(context: Context[WithReader], params: FactParams) -> FactView:
+    """Show one fact about a person, and what contradicts it."""
     _, memory = _read(context, params)
     return fact_view(found_fact(memory, params.type, params.key))
 
@@ -165,16 +160,3 @@ def found_fact(memory: dict[str, Any], type: str, key: str) -> dict[str, Any]:
         text = "was retracted" if gone else "is not known, or has expired"
         raise NotFound(f"the fact {type}/{key} {text}", hint="`memory_of` lists the facts there are")
     return fact
-
-
-FACT = Operation(
-    name="memory_fact",
-    group=MEMORY_GROUP,
-    summary="Show one fact about a person, and what contradicts it.",
-    params=FactParams,
-    result=FactView,
-    run=_fact,
-    method="GET",
-    path="/v1/people/{id}/memory/{type}/{key}",
-    example=FactParams(id="user_id:42", type="purchase", key="last_transaction"),
-)

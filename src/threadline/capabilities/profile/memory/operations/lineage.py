@@ -12,7 +12,7 @@ from threadline.capabilities.profile.memory.eviction import RETRACTIONS
 from threadline.capabilities.profile.memory.operations import MEMORY_GROUP
 from threadline.capabilities.profile.memory.operations.facts import FactKey, FactType
 from threadline.capabilities.profile.memory.projection import FactDerivations, facts_of
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 
 _PAGES_MAX = 20
@@ -38,37 +38,28 @@ class LineagePage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def lineage_operation(by_type: FactDerivations) -> Operation:
-    """The operation that lists what made a fact, by these derivations."""
+@shaped_operation(
+    "GET /v1/people/{id}/memory/{type}/{key}/events",
+    MEMORY_GROUP,
+    example=LineageParams(id="user_id:42", type="purchase", key="last_transaction"),
+)
+def lineage(by_type: FactDerivations, context: Context[WithReader], params: LineageParams) -> LineagePage:
+    """List the events that made a fact, took it back or restored it."""
     types = frozenset(by_type) | RETRACTIONS
-
-    def run(context: Context[WithReader], params: LineageParams) -> LineagePage:
-        person = context.engine.reader.person(context.workspace, params.id)
-        events: list[Any] = []
-        after, wanted, size = read_cursor(params.cursor), (params.type, params.key), max(params.limit, 100)
-        for _ in range(_PAGES_MAX):
-            page = context.engine.reader.events(person, types=types, after=after, limit=size, reverse=True)
-            for recorded in page:
-                after = (recorded.event.occurred_at, recorded.id)
-                if wanted in facts_of(by_type, recorded):
-                    events.append(recorded)
-                    if len(events) == params.limit:
-                        return _page(person, events, write_cursor(recorded))
-            if len(page) < size:
-                return _page(person, events, "")
-        return _page(person, events, write_cursor(page[-1]))
-
-    return Operation(
-        name="memory_lineage",
-        group=MEMORY_GROUP,
-        summary="List the events that made a fact, took it back or restored it.",
-        params=LineageParams,
-        result=LineagePage,
-        run=run,
-        method="GET",
-        path="/v1/people/{id}/memory/{type}/{key}/events",
-        example=LineageParams(id="user_id:42", type="purchase", key="last_transaction"),
-    )
+    person = context.engine.reader.person(context.workspace, params.id)
+    events: list[Any] = []
+    after, wanted, size = read_cursor(params.cursor), (params.type, params.key), max(params.limit, 100)
+    for _ in range(_PAGES_MAX):
+        page = context.engine.reader.events(person, types=types, after=after, limit=size, reverse=True)
+        for recorded in page:
+            after = (recorded.event.occurred_at, recorded.id)
+            if wanted in facts_of(by_type, recorded):
+                events.append(recorded)
+                if len(events) == params.limit:
+                    return _page(person, events, write_cursor(recorded))
+        if len(page) < size:
+            return _page(person, events, "")
+    return _page(person, events, write_cursor(page[-1]))
 
 
 def _page(person: Person, events: list[Any], following: str) -> LineagePage:

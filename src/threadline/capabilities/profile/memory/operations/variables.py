@@ -14,7 +14,7 @@ from threadline.capabilities.profile.memory.variables import resolve
 from threadline.kernel.disclosure import FREE, NOT_PERSONAL
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
 
 
@@ -37,7 +37,13 @@ class VariablesResult(msgspec.Struct, kw_only=True):
     missing: Annotated[list[str], Meta(description="The variables without a value."), NOT_PERSONAL]
 
 
-def _variables(context: Context[WithReader], params: VariablesParams) -> VariablesResult:
+@operation(
+    "GET /v1/people/{id}/variables",
+    MEMORY_GROUP,
+    example=VariablesParams(id="user_id:42", names="purchase.last_transaction.product_name"),
+)
+def variables(context: Context[WithReader], params: VariablesParams) -> VariablesResult:
+    """Resolve template variables, such as purchase.last_transaction.product_name."""
     names = list(dict.fromkeys([*comma_separated(params.names), *params.variables]))
     if not names:
         raise InvalidValue(
@@ -47,16 +53,3 @@ def _variables(context: Context[WithReader], params: VariablesParams) -> Variabl
     facts = memory_of(context, person)
     values = {name: resolve(facts, name) for name in names}
     return VariablesResult(person=person.id, values=values, missing=[name for name in names if values[name] is None])
-
-
-VARIABLES = Operation(
-    name="memory_variables",
-    group=MEMORY_GROUP,
-    summary="Resolve template variables, such as purchase.last_transaction.product_name.",
-    params=VariablesParams,
-    result=VariablesResult,
-    run=_variables,
-    method="GET",
-    path="/v1/people/{id}/variables",
-    example=VariablesParams(id="user_id:42", names="purchase.last_transaction.product_name"),
-)

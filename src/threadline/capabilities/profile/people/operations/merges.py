@@ -17,8 +17,8 @@ from threadline.kernel.disclosure import IDENTIFIERS, SENTENCE, not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.event import Recorded, identifier_named
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithCatalogue, WithIdentity, WithLog, WithReader
+from threadline.kernel.operation import Context, operation
+from threadline.kernel.ports import Ports, WithCatalogue, WithIdentity, WithLog, WithReader
 
 Reason = Annotated[str, Meta(description="Why; it is kept in the event.", max_length=500)]
 
@@ -60,7 +60,13 @@ class Needs(WithReader, WithLog, WithIdentity, WithCatalogue, Protocol):
     """What is needed here of the engine."""
 
 
-def _merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeResult:
+@operation(
+    "GET /v1/people/{id}/merge",
+    PEOPLE_GROUP,
+    example=MergePreviewParams(id="user_id:42", other="email:ada@example.com"),
+)
+def merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeResult:
+    """Preview the merge of two people, with anything that speaks against it."""
     identity, workspace = context.engine.identity, context.workspace
     union, merged, objection = identity.preview_merge(workspace, params.id, params.other)
     return MergeResult(
@@ -69,9 +75,17 @@ def _merge_preview(context: Context[Needs], params: MergePreviewParams) -> Merge
     )  # fmt: skip
 
 
-def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
+@operation(
+    "POST /v1/people/{id}/merge",
+    PEOPLE_GROUP,
+    done=("Joined with {other}",),
+    scope="admin",
+    example=MergeParams(id="user_id:42", other="email:ada@example.com", reason="told so by phone", dry_run=True),
+)
+def merge(context: Context[Ports], params: MergeParams) -> MergeResult:
+    """Join two people into one; the older one stays."""
     if params.dry_run:
-        return _merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
+        return merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
     engine = context.engine
     first, second = (engine.reader.person(context.workspace, ref) for ref in (params.id, params.other))
     recorded = _event_of_request(context, [first, second], MERGED, params.request)
@@ -128,31 +142,6 @@ def _event_of_request(
     return None
 
 
-MERGE_PREVIEW = Operation(
-    name="people_merge_preview",
-    group=PEOPLE_GROUP,
-    summary="Preview the merge of two people, with anything that speaks against it.",
-    params=MergePreviewParams,
-    result=MergeResult,
-    run=_merge_preview,
-    method="GET",
-    path="/v1/people/{id}/merge",
-    example=MergePreviewParams(id="user_id:42", other="email:ada@example.com"),
-)
-MERGE = Operation(
-    name="people_merge",
-    group=PEOPLE_GROUP,
-    summary="Join two people into one; the older one stays.",
-    done=("Joined with {other}",),
-    params=MergeParams,
-    result=MergeResult,
-    run=_merge,
-    method="POST",
-    path="/v1/people/{id}/merge",
-    scope="admin",
-    example=MergeParams(id="user_id:42", other="email:ada@example.com", reason="told so by phone", dry_run=True),
-)
-
 # --- split and unmerge ------------------------------------------------------------------------
 
 
@@ -175,7 +164,17 @@ class SplitResult(msgspec.Struct, kw_only=True):
     event: Annotated[str, Meta(description="The event that tells of it.")] = ""
 
 
-def _split(context: Context[Needs], params: SplitParams) -> SplitResult:
+@operation(
+    "POST /v1/people/{id}/split",
+    PEOPLE_GROUP,
+    done=("Split off {identifiers}",),
+    scope="admin",
+    example=SplitParams(
+        id="user_id:42", identifiers=["email:info@example.com"], reason="a shared mail box", dry_run=True
+    ),
+)
+def split(context: Context[Needs], params: SplitParams) -> SplitResult:
+    """Take identifiers, with their events, out of a person."""
     engine = context.engine
     if params.dry_run:
         remaining, new = engine.identity.preview_split(context.workspace, params.id, params.identifiers)
@@ -227,7 +226,15 @@ class UnmergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: RequestKey = ""
 
 
-def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
+@operation(
+    "POST /v1/events/{id}/unmerge",
+    PEOPLE_GROUP,
+    done=("Undid a join",),
+    scope="admin",
+    example=UnmergeParams(id="0123456789abcdef0123456789abcdef", reason="two people after all"),
+)
+def unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
+    """Undo one merge: the person merged away is back, as if never merged."""
     engine = context.engine
     merge = engine.log.event(context.workspace, checked_id(params.id))
     if merge.event.type != MERGED:
@@ -244,35 +251,6 @@ def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
     )
     return _split_result(context, remaining, back, request)
 
-
-SPLIT_OPERATION = Operation(
-    name="people_split",
-    group=PEOPLE_GROUP,
-    summary="Take identifiers, with their events, out of a person.",
-    done=("Split off {identifiers}",),
-    params=SplitParams,
-    result=SplitResult,
-    run=_split,
-    method="POST",
-    path="/v1/people/{id}/split",
-    scope="admin",
-    example=SplitParams(
-        id="user_id:42", identifiers=["email:info@example.com"], reason="a shared mail box", dry_run=True
-    ),
-)
-UNMERGE = Operation(
-    name="people_unmerge",
-    group=PEOPLE_GROUP,
-    summary="Undo one merge: the person merged away is back, as if never merged.",
-    done=("Undid a join",),
-    params=UnmergeParams,
-    result=SplitResult,
-    run=_unmerge,
-    method="POST",
-    path="/v1/events/{id}/unmerge",
-    scope="admin",
-    example=UnmergeParams(id="0123456789abcdef0123456789abcdef", reason="two people after all"),
-)
 
 # --- joins set aside --------------------------------------------------------------------------
 
@@ -302,7 +280,9 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _quarantine(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
+@operation("GET /v1/quarantine", QUARANTINE_GROUP, example=QuarantineParams(limit=20))
+def list_(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
+    """List the joins of people that were set aside for review."""
     page = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit)
     joins = [_join_view(join) for join in page if params.status in ("", join["status"])]
     return QuarantinePage(joins=joins, next=next_of(page, params.limit, lambda entry: str(entry["id"])))
@@ -322,31 +302,13 @@ class ReviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     join: Annotated[bool, Meta(description="true: join them across the limit; false: leave them apart for good.")]
 
 
-def _review(context: Context[WithIdentity], params: ReviewParams) -> DoubtfulJoin:
-    return _join_view(context.engine.identity.review(context.workspace, params.id, join=params.join, by=context.source))
-
-
-QUARANTINE = Operation(
-    name="quarantine_list",
-    group=QUARANTINE_GROUP,
-    summary="List the joins of people that were set aside for review.",
-    params=QuarantineParams,
-    result=QuarantinePage,
-    run=_quarantine,
-    method="GET",
-    path="/v1/quarantine",
-    example=QuarantineParams(limit=20),
-)
-REVIEW = Operation(
-    name="quarantine_review",
-    group=QUARANTINE_GROUP,
-    summary="Decide about a join that was set aside.",
+@operation(
+    "POST /v1/quarantine/{id}",
+    QUARANTINE_GROUP,
     done=("Decided on a join in doubt, joined: {join}",),
-    params=ReviewParams,
-    result=DoubtfulJoin,
-    run=_review,
-    method="POST",
-    path="/v1/quarantine/{id}",
     scope="admin",
     example=ReviewParams(id="0123456789abcdef0123456789abcdef-0123456789abcdef0123456789abcdef", join=True),
 )
+def review(context: Context[WithIdentity], params: ReviewParams) -> DoubtfulJoin:
+    """Decide about a join that was set aside."""
+    return _join_view(context.engine.identity.review(context.workspace, params.id, join=params.join, by=context.source))

@@ -12,7 +12,7 @@ from threadline.capabilities.foundation.events.forms import PersonRef
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.capabilities.profile.people.operations.person import name_in
 from threadline.kernel.event import identifier_named, is_thread_id
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
 
 PEOPLE_MAX = 500
@@ -43,7 +43,9 @@ class Needs(WithReader, WithCatalogue, Protocol):
     """What is needed here of the engine."""
 
 
-def _names(context: Context[Needs], params: NamesParams) -> Names:
+@operation("GET /v1/people-names", PEOPLE_GROUP, example=NamesParams(people=["user_id:42", "email:ada@example.com"]))
+def names(context: Context[Needs], params: NamesParams) -> Names:
+    """Say what to call people, many of them at once."""
     threads = {ref: list(_threads(context, ref)) for ref in params.people}
     by_thread = context.engine.reader.by_threads([thread for some in threads.values() for thread in some])
     people = {
@@ -72,16 +74,3 @@ def _name(context: Context[Needs], person: Person) -> str:
     ranked = sorted(person.identifiers.values(), key=context.engine.catalogue.rules.rank)
     best = next((identifier for identifier in ranked if identifier.kind == "email"), ranked[0] if ranked else None)
     return person.id if best is None else best.value
-
-
-NAMES = Operation(
-    name="people_names",
-    group=PEOPLE_GROUP,
-    summary="Say what to call people, many of them at once.",
-    params=NamesParams,
-    result=Names,
-    run=_names,
-    method="GET",
-    path="/v1/people-names",
-    example=NamesParams(people=["user_id:42", "email:ada@example.com"]),
-)

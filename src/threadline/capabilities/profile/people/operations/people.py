@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -26,7 +25,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation
+from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation, shaped_operation
 from threadline.kernel.policy import Read
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithReader, WithStore
 from threadline.kernel.store import Item, query_pages
@@ -95,7 +94,24 @@ class Needs(Reads, WithStore, WithCatalogue, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
-def _people(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
+def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
+    """What is gone through, and asked of each, that is written for everybody."""
+    rows = [IndexPart(SECTION_NAME, params.segment)] if params.segment else []
+    rows += [IndexPart(PROFILE)] if params.tag or params.group else []
+    return (*rows, *(_read_condition(params.when).parts if params.when else ()))
+
+
+@shaped_operation(
+    "GET /v1/people",
+    PEOPLE_GROUP,
+    is_long=lambda params: bool(params.when),
+    choices=(Choice(("identifier", "tag", "group", "segment")),),
+    relies_on=("people", "segments"),
+    relied_on=_read,
+    example=PeopleParams(tag="vip", limit=20),
+)
+def list_(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
+    """List people: all, or by identifier, tag, group, segment or a condition."""
     if params.segment:
         segment_named(segments, params.segment)
     condition = condition_of(context, params.when) if params.when else None
@@ -117,13 +133,6 @@ def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str
     if params.tag or params.group:
         return _indexed(context, "tag" if params.tag else "group", params.tag or params.group, params)
     return _everybody(context, params)
-
-
-def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
-    """What is gone through, and asked of each, that is written for everybody."""
-    rows = [IndexPart(SECTION_NAME, params.segment)] if params.segment else []
-    rows += [IndexPart(PROFILE)] if params.tag or params.group else []
-    return (*rows, *(_read_condition(params.when).parts if params.when else ()))
 
 
 def _read_condition(written: str) -> Conditions:
@@ -229,18 +238,4 @@ def _address(identifiers: Iterable[Identifier], traits: Mapping[str, Any]) -> st
 
 def operation(segments: Segments) -> Operation:
     """The operation that lists people; it knows the declared segments."""
-    return Operation(
-        name="people_list",
-        group=PEOPLE_GROUP,
-        summary="List people: all, or by identifier, tag, group, segment or a condition.",
-        params=PeopleParams,
-        result=PeoplePage,
-        run=partial(_people, segments),
-        is_long=lambda params: bool(params.when),
-        method="GET",
-        path="/v1/people",
-        choices=(Choice(("identifier", "tag", "group", "segment")),),
-        relies_on=("people", "segments"),
-        relied_on=_read,
-        example=PeopleParams(tag="vip", limit=20),
-    )
+    return list_(segments)

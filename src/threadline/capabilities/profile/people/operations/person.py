@@ -24,7 +24,7 @@ from threadline.capabilities.profile.people.events import IDENTIFY
 from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, NOT_PERSONAL, PERSONAL, free
 from threadline.kernel.event import thread_id
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader
 from threadline.kernel.time import SECOND
 
@@ -119,7 +119,9 @@ class Reads(WithReader, WithCatalogue, WithLog, Protocol):
     """What reading people needs of the engine."""
 
 
-def _person(context: Context[Reads], params: PersonParams) -> PersonView:
+@operation("GET /v1/people/{id}", example=PersonParams(id="user_id:42"))
+def person(context: Context[Reads], params: PersonParams) -> PersonView:
+    """Show everything known about a person, at one position."""
     engine = context.engine
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
     asked = person_as_of(context, params.id, params.as_of)
@@ -214,15 +216,3 @@ def _timers(timers: dict[str, int]) -> list[TimerView]:
         _, policy, key = name.split("/", 2)
         views.append(TimerView(policy=policy, key=key, due_at=instant(due_at)))
     return views
-
-
-PERSON = Operation(
-    name="person",
-    summary="Show everything known about a person, at one position.",
-    params=PersonParams,
-    result=PersonView,
-    run=_person,
-    method="GET",
-    path="/v1/people/{id}",
-    example=PersonParams(id="user_id:42"),
-)

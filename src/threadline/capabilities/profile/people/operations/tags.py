@@ -21,7 +21,7 @@ from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithLog, WithReader, WithRecorder
 
 Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
@@ -48,7 +48,20 @@ class Needs(WithReader, WithLog, WithRecorder, Protocol):
     """What is needed here of the engine."""
 
 
-def _tag(context: Context[Needs], params: TagParams) -> TagResult:
+@operation(
+    "POST /v1/people/{id}/tags",
+    PEOPLE_GROUP,
+    done=(
+        "Tagged {add}, no longer {remove}",
+        "Tagged {add}",
+        "Removed the tag {remove}",
+    ),
+    scope="write",
+    example=TagParams(id="user_id:42", add=["vip"]),
+    refused=lambda result: bool(result.receipts) and all(receipt.status == "rejected" for receipt in result.receipts),
+)
+def tag(context: Context[Needs], params: TagParams) -> TagResult:
+    """Add tags to a person, and remove tags."""
     if both := set(params.add) & set(params.remove):
         raise InvalidValue(f"{min(both)!r} cannot be both added and removed")
     for tag in (*params.add, *params.remove):
@@ -76,7 +89,7 @@ def _tag(context: Context[Needs], params: TagParams) -> TagResult:
 
 def _name_of(context: Context[Needs], person: Person, params: TagParams) -> RequestName:
     content = derived_key(*sorted({f"+{tag}" for tag in params.add} | {f"-{tag}" for tag in params.remove}))
-    return name_of(context, person, TAG.name, params.request, content)
+    return name_of(context, person, tag.name, params.request, content)
 
 
 def _is_known(context: Context[Needs], event: Event) -> bool:
@@ -99,23 +112,3 @@ def _tag_event(
     if name is not None and first is not None and (first.type, first.properties["tag"]) == (kind, tag):
         return name.given_to(event)
     return event
-
-
-TAG = Operation(
-    name="people_tag",
-    group=PEOPLE_GROUP,
-    summary="Add tags to a person, and remove tags.",
-    done=(
-        "Tagged {add}, no longer {remove}",
-        "Tagged {add}",
-        "Removed the tag {remove}",
-    ),
-    params=TagParams,
-    result=TagResult,
-    run=_tag,
-    method="POST",
-    path="/v1/people/{id}/tags",
-    scope="write",
-    example=TagParams(id="user_id:42", add=["vip"]),
-    refused=lambda result: bool(result.receipts) and all(receipt.status == "rejected" for receipt in result.receipts),
-)

@@ -13,7 +13,7 @@ from threadline.capabilities.foundation.events.parameters import AsOf
 from threadline.capabilities.profile.points.operations import POINTS_GROUP
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
 
 
@@ -83,21 +83,10 @@ def must_be_on(context: Context[WithCatalogue]) -> None:
         raise NotFound("points are switched off by `points: false`")
 
 
-def _points(context: Context[Reads], params: PointsParams) -> PointsView:
+@operation("GET /v1/people/{id}/points", POINTS_GROUP, example=PointsParams(id="user_id:42"))
+def of(context: Context[Reads], params: PointsParams) -> PointsView:
+    """Show a person's points: balance, lifetime earned, the newest days, and anomalies."""
     must_be_on(context)
     asked = person_as_of(context, params.id, params.as_of)
     shown = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}
     return msgspec.convert({"person": asked.person.id, "position": asked.person.position, **shown}, PointsView)
-
-
-POINTS = Operation(
-    name="points_of",
-    group=POINTS_GROUP,
-    summary="Show a person's points: balance, lifetime earned, the newest days, and anomalies.",
-    params=PointsParams,
-    result=PointsView,
-    run=_points,
-    method="GET",
-    path="/v1/people/{id}/points",
-    example=PointsParams(id="user_id:42"),
-)

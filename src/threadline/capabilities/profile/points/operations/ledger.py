@@ -20,7 +20,7 @@ from threadline.capabilities.profile.points.events import LEDGER, POINTS_ADJUSTE
 from threadline.capabilities.profile.points.operations import POINTS_GROUP
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
 
 
@@ -51,7 +51,9 @@ class LedgerPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
+@operation("GET /v1/people/{id}/points/ledger", POINTS_GROUP, example=LedgerParams(id="user_id:42", limit=20))
+def ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
+    """List the lines of a person's ledger of points, the newest first."""
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)
     after = read_cursor(params.cursor)
@@ -75,16 +77,3 @@ def _line(recorded: Recorded, points: int) -> LedgerLine:
         id=recorded.id, type=event.type, points=points if adds else -points, occurred_at=instant(event.occurred_at),
         cause=recorded.cause, **texts,
     )  # fmt: skip
-
-
-LEDGER_PAGE = Operation(
-    name="points_ledger",
-    group=POINTS_GROUP,
-    summary="List the lines of a person's ledger of points, the newest first.",
-    params=LedgerParams,
-    result=LedgerPage,
-    run=_ledger,
-    method="GET",
-    path="/v1/people/{id}/points/ledger",
-    example=LedgerParams(id="user_id:42", limit=20),
-)

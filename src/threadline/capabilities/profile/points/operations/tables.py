@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -13,7 +13,7 @@ from threadline.capabilities.profile.points.operations import POINTS_GROUP
 from threadline.capabilities.profile.points.operations.balance import PointsDay, Reads, points_view
 from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, shaped_operation
 from threadline.kernel.time import EARLIEST, format_duration
 
 
@@ -32,32 +32,16 @@ class HistoryResult(msgspec.Struct, kw_only=True):
     days: list[PointsDay]
 
 
-def _history_run(calendar: Calendar) -> Any:
-    def run(context: Context[Reads], params: HistoryParams) -> HistoryResult:
-        person = context.engine.reader.person(context.workspace, params.id)
-        by_day = {day["day"]: day for day in points_view(context, person, context.now)["days"]}
-        today = calendar.day(context.now)
-        texts = [day_text(today - back) for back in range(params.days)]
-        nothing = {"earned": 0, "spent": 0, "adjusted": 0, "expired": 0}
-        days = [msgspec.convert(by_day.get(text, {"day": text, **nothing}), PointsDay) for text in texts]
-        return HistoryResult(person=person.id, timezone=calendar.timezone, days=days)
-
-    return run
-
-
-def history_operation(points: Points) -> Operation:
-    """The operation that lists a person's days in this calendar."""
-    return Operation(
-        name="points_history",
-        group=POINTS_GROUP,
-        summary="List a person's last days with what was earned, spent, adjusted and what expired on each.",
-        params=HistoryParams,
-        result=HistoryResult,
-        run=_history_run(Calendar(points.timezone)),
-        method="GET",
-        path="/v1/people/{id}/points/history",
-        example=HistoryParams(id="user_id:42", days=30),
-    )
+@shaped_operation("GET /v1/people/{id}/points/history", POINTS_GROUP, example=HistoryParams(id="user_id:42", days=30))
+def history(calendar: Calendar, context: Context[Reads], params: HistoryParams) -> HistoryResult:
+    """List a person's last days with what was earned, spent, adjusted and what expired on each."""
+    person = context.engine.reader.person(context.workspace, params.id)
+    by_day = {day["day"]: day for day in points_view(context, person, context.now)["days"]}
+    today = calendar.day(context.now)
+    texts = [day_text(today - back) for back in range(params.days)]
+    nothing = {"earned": 0, "spent": 0, "adjusted": 0, "expired": 0}
+    days = [msgspec.convert(by_day.get(text, {"day": text, **nothing}), PointsDay) for text in texts]
+    return HistoryResult(person=person.id, timezone=calendar.timezone, days=days)
 
 
 @not_personal
@@ -91,10 +75,11 @@ class TablesResult(msgspec.Struct, kw_only=True):
     timezone: str
 
 
-def tables_operation(points: Points) -> Operation:
-    """The operation that tells these tables."""
+@shaped_operation("GET /v1/points/tables", POINTS_GROUP)
+def tables(points: Points, context: Context[object], params: NoParams) -> TablesResult:
+    """List what earns points, by version of the table, and the limits."""
     after = points.expires_after
-    result = TablesResult(
+    return TablesResult(
         tables=[_table(table) for table in points.tables],
         multipliers=[
             {"by": ".".join(multiplier.path), "from": str(multiplier.least), "times": str(multiplier.times)}
@@ -104,16 +89,6 @@ def tables_operation(points: Points) -> Operation:
         back=format_duration(points.back),
         expires_after=None if after is None else format_duration(after),
         timezone=points.timezone,
-    )
-    return Operation(
-        name="points_tables",
-        group=POINTS_GROUP,
-        summary="List what earns points, by version of the table, and the limits.",
-        params=NoParams,
-        result=TablesResult,
-        run=lambda context, params: result,
-        method="GET",
-        path="/v1/points/tables",
     )
 
 

@@ -15,7 +15,7 @@ from threadline.capabilities.profile.points.operations.balance import Reads, mus
 from threadline.capabilities.profile.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, identifier_named
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithRecorder
 
 Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
@@ -53,7 +53,16 @@ class Needs(Reads, WithLog, WithRecorder, Protocol):
     """What is needed here of the engine."""
 
 
-def _spend(context: Context[Needs], params: SpendParams) -> SpendResult:
+@operation(
+    "POST /v1/people/{id}/points/spend",
+    POINTS_GROUP,
+    done=("Spent {points} points",),
+    scope="write",
+    example=SpendParams(id="user_id:42", points=50, request="order-1001", reason="free shipping"),
+    refused=lambda result: result.status == "refused",
+)
+def spend(context: Context[Needs], params: SpendParams) -> SpendResult:
+    """Spend a person's points, if there are enough; decided inside the commit."""
     person, id = _record(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
     for outcome in ("spent", "refused"):
         answer: Recorded | None = context.engine.log.of_key(context.workspace, SOURCE, f"{id}/{outcome}")
@@ -92,22 +101,6 @@ def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identif
     return identifier
 
 
-SPEND = Operation(
-    name="points_spend",
-    group=POINTS_GROUP,
-    summary="Spend a person's points, if there are enough; decided inside the commit.",
-    done=("Spent {points} points",),
-    params=SpendParams,
-    result=SpendResult,
-    run=_spend,
-    method="POST",
-    path="/v1/people/{id}/points/spend",
-    scope="write",
-    example=SpendParams(id="user_id:42", points=50, request="order-1001", reason="free shipping"),
-    refused=lambda result: result.status == "refused",
-)
-
-
 class AdjustParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose points are corrected, by how much, and why."""
 
@@ -126,25 +119,18 @@ class AdjustResult(msgspec.Struct, kw_only=True):
     event: EventId
 
 
-def _adjust(context: Context[Needs], params: AdjustParams) -> AdjustResult:
+@operation(
+    "POST /v1/people/{id}/points/adjust",
+    POINTS_GROUP,
+    done=("Changed the balance by {points} points",),
+    scope="admin",
+    example=AdjustParams(id="user_id:42", points=25, request="ticket-7", reason="the app was down on 2 March"),
+)
+def adjust(context: Context[Needs], params: AdjustParams) -> AdjustResult:
+    """Give a person points or take some, with a reason."""
     if params.points == 0:
         raise InvalidValue("`points` must not be 0")
     _, id = _record(context, params.id, POINTS_ADJUSTED, params.points, params.request, params.reason)
     person = context.engine.reader.person(context.workspace, params.id)
     balance = points_view(context, person, context.engine.recorder.now())["balance"]
     return AdjustResult(person=person.id, points=params.points, balance=balance, event=id)
-
-
-ADJUST = Operation(
-    name="points_adjust",
-    group=POINTS_GROUP,
-    summary="Give a person points or take some, with a reason.",
-    done=("Changed the balance by {points} points",),
-    params=AdjustParams,
-    result=AdjustResult,
-    run=_adjust,
-    method="POST",
-    path="/v1/people/{id}/points/adjust",
-    scope="admin",
-    example=AdjustParams(id="user_id:42", points=25, request="ticket-7", reason="the app was down on 2 March"),
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -13,7 +12,7 @@ from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 from threadline.kernel.suggestion import suggestion
 
 Name = Annotated[str, names_a("segment"), Meta(description="A segment's name.", min_length=1, max_length=64)]
@@ -46,7 +45,9 @@ class SegmentDefinitionsResult(msgspec.Struct, kw_only=True):
     segments: list[SegmentDefinition]
 
 
-def _definitions(segments: Segments, context: Context[object], params: NoParams) -> SegmentDefinitionsResult:
+@shaped_operation("GET /v1/segments", SEGMENTS_GROUP)
+def list_(segments: Segments, context: Context[object], params: NoParams) -> SegmentDefinitionsResult:
+    """List the segments in force and what each is made of."""
     shown = [
         SegmentDefinition(name=s.name, description=s.description, version=s.version, when=s.conditions.plain)
         for s in segments
@@ -56,11 +57,4 @@ def _definitions(segments: Segments, context: Context[object], params: NoParams)
 
 def operations(segments: Segments) -> list[Operation]:
     """The operation that lists these definitions."""
-    return [
-        Operation(
-            name="segments_list", group=SEGMENTS_GROUP,
-            summary="List the segments in force and what each is made of.",
-            params=NoParams, result=SegmentDefinitionsResult, run=partial(_definitions, segments),
-            method="GET", path="/v1/segments",
-        ),
-    ]  # fmt: skip
+    return [list_(segments)]

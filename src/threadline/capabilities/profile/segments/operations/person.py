@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +16,7 @@ from threadline.capabilities.profile.segments.membership import Memberships, lea
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.capabilities.profile.segments.operations.definitions import Name, Segments, segment_named
 from threadline.capabilities.profile.segments.projection import SEGMENTS
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import YEAR
 
@@ -59,7 +58,9 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
     segments: list[MemberView]
 
 
-def _segments(segments: Segments, context: Context[WithReader], params: SegmentsParams) -> SegmentsResult:
+@shaped_operation("GET /v1/people/{id}/segments", SEGMENTS_GROUP, example=SegmentsParams(id="user_id:42"))
+def of(segments: Segments, context: Context[WithReader], params: SegmentsParams) -> SegmentsResult:
+    """Show which segments a person belongs to, now or at an instant."""
     person, memberships = _looked_at(context, params)
     memberships_view = memberships.person.view(SEGMENTS.name) or {}
     return SegmentsResult(
@@ -102,7 +103,13 @@ class SegmentResult(msgspec.Struct, kw_only=True):
     steps: Annotated[list[Step], Meta(description="Every condition in order: expected, found, matched or skipped.")]
 
 
-def _segment(segments: Segments, context: Context[WithReader], params: SegmentParams) -> SegmentResult:
+@shaped_operation(
+    "GET /v1/people/{id}/segments/{segment}",
+    SEGMENTS_GROUP,
+    example=SegmentParams(id="user_id:42", segment="big_spenders"),
+)
+def why(segments: Segments, context: Context[WithReader], params: SegmentParams) -> SegmentResult:
+    """Explain why a person belongs to a segment, or why not."""
     segment = segment_named(segments, params.segment)
     person, memberships = _looked_at(context, params)
     memberships_view = memberships.person.view(SEGMENTS.name) or {}
@@ -120,17 +127,4 @@ def memberships_now(context: Context[WithReader], person: Person) -> Memberships
 
 def operations(segments: Segments) -> list[Operation]:
     """The operations on one person's segments."""
-    return [
-        Operation(
-            name="segments_of", group=SEGMENTS_GROUP,
-            summary="Show which segments a person belongs to, now or at an instant.",
-            params=SegmentsParams, result=SegmentsResult, run=partial(_segments, segments), method="GET",
-            path="/v1/people/{id}/segments", example=SegmentsParams(id="user_id:42"),
-        ),
-        Operation(
-            name="segments_why", group=SEGMENTS_GROUP,
-            summary="Explain why a person belongs to a segment, or why not.",
-            params=SegmentParams, result=SegmentResult, run=partial(_segment, segments), method="GET",
-            path="/v1/people/{id}/segments/{segment}", example=SegmentParams(id="user_id:42", segment="big_spenders"),
-        ),
-    ]  # fmt: skip
+    return [of(segments), why(segments)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -16,7 +15,7 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, Operation, always, shaped_operation
 from threadline.kernel.ports import WithMaintenance, WithRecorder, WithStore
 from threadline.kernel.time import SECOND
 
@@ -54,7 +53,32 @@ class Needs(WithRecorder, WithStore, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
-def _sizes(segments: Segments, context: Context[Needs], params: SizesParams) -> SizesResult:
+def sizes_picture(result: SizesResult) -> Chart:
+    """A bar for each segment, the largest first."""
+    ordered = sorted(result.segments, key=lambda segment: (-segment.members, segment.name))
+    points = [Point(segment.name, segment.members, is_uncertain=not segment.exact) for segment in ordered]
+    return Chart(
+        kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
+        series=(Series("", tuple(points)),), uncertain="At least so many, or so many so far.",
+        summary=f"The largest of {len(ordered)}, {ordered[0].name}, has {ordered[0].members:,}." if ordered else "",
+    )  # fmt: skip
+
+
+def _read(params: SizesParams) -> tuple[IndexPart, ...]:
+    return (IndexPart(SEGMENTS.name, params.name),)
+
+
+@shaped_operation(
+    "GET /v1/segments/sizes",
+    SEGMENTS_GROUP,
+    relies_on=("segments",),
+    relied_on=_read,
+    is_long=always,
+    picture=sizes_picture,
+    example=SizesParams(name="big_spenders"),
+)
+def sizes(segments: Segments, context: Context[Needs], params: SizesParams) -> SizesResult:
+    """Count the members of each segment, by their index."""
     asked = (segment_named(segments, params.name),) if params.name else segments
     until = context.engine.recorder.clock() + round(params.seconds * SECOND)
     return SizesResult(segments=[_size(context, segment.name, until) for segment in asked])
@@ -70,28 +94,6 @@ def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
     return SegmentSize(name=name, members=members, exact=not filling, being_filled=filling)
 
 
-def _read(params: SizesParams) -> tuple[IndexPart, ...]:
-    return (IndexPart(SEGMENTS.name, params.name),)
-
-
-def sizes_picture(result: SizesResult) -> Chart:
-    """A bar for each segment, the largest first."""
-    ordered = sorted(result.segments, key=lambda segment: (-segment.members, segment.name))
-    points = [Point(segment.name, segment.members, is_uncertain=not segment.exact) for segment in ordered]
-    return Chart(
-        kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
-        series=(Series("", tuple(points)),), uncertain="At least so many, or so many so far.",
-        summary=f"The largest of {len(ordered)}, {ordered[0].name}, has {ordered[0].members:,}." if ordered else "",
-    )  # fmt: skip
-
-
 def operations(segments: Segments) -> list[Operation]:
     """The operation that counts the members of these segments."""
-    return [
-        Operation(
-            name="segments_sizes", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
-            summary="Count the members of each segment, by their index.",
-            params=SizesParams, result=SizesResult, run=partial(_sizes, segments), is_long=always, method="GET",
-            path="/v1/segments/sizes", picture=sizes_picture, example=SizesParams(name="big_spenders"),
-        ),
-    ]  # fmt: skip
+    return [sizes(segments)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -17,7 +16,7 @@ from threadline.capabilities.reach.alerts.operations import ALERTS_GROUP
 from threadline.capabilities.reach.alerts.operations.forms import AlertId, AlertVersion, Number, optional, version_view
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, operation, shaped_operation
 from threadline.kernel.ports import WithStore
 
 State = Literal["active", "scheduled", "over", "withdrawn"]
@@ -50,7 +49,9 @@ class AlertList(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _list(segments: Segments, context: Context[WithStore], params: AlertListParams) -> AlertList:
+@shaped_operation("GET /v1/alerts", ALERTS_GROUP, example=AlertListParams(state="active"))
+def list_(segments: Segments, context: Context[WithStore], params: AlertListParams) -> AlertList:
+    """List alerts by id: active, scheduled, over or withdrawn."""
     known = {segment.name for segment in segments}
     listed: list[AlertLine] = []
     after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
@@ -88,7 +89,9 @@ class AlertParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: Annotated[Number | None, Meta(description="The newest if it is left out.")] = None
 
 
-def _show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
+@operation("GET /v1/alerts/{id}", ALERTS_GROUP, example=AlertParams(id="maintenance"))
+def show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
+    """Show an alert as it was written, in its newest version or another."""
     newest = repository.newest(context, params.id)
     number = params.version or newest.number
     version = newest if number == newest.number else repository.version(context, params.id, number)
@@ -108,7 +111,9 @@ class AlertVersions(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertVersions:
+@operation("GET /v1/alerts/{id}/versions", ALERTS_GROUP, example=AlertVersionsParams(id="maintenance"))
+def versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertVersions:
+    """List the versions of an alert, oldest first: who wrote each and when."""
     newest, after = repository.newest(context, params.id), number_of(params.cursor)
     versions = repository.versions(context, params.id, after, params.limit)
     more = bool(versions) and versions[-1].number < newest.number
@@ -120,23 +125,4 @@ def _versions(context: Context[WithStore], params: AlertVersionsParams) -> Alert
 
 def operations(segments: Segments) -> list[Operation]:
     """The operations that read what was written."""
-    return [
-        Operation(
-            name="alerts_list", group=ALERTS_GROUP,
-            summary="List alerts by id: active, scheduled, over or withdrawn.",
-            params=AlertListParams, result=AlertList, run=partial(_list, segments), method="GET", path="/v1/alerts",
-            example=AlertListParams(state="active"),
-        ),
-        Operation(
-            name="alerts_show", group=ALERTS_GROUP,
-            summary="Show an alert as it was written, in its newest version or another.",
-            params=AlertParams, result=AlertVersion, run=_show, method="GET", path="/v1/alerts/{id}",
-            example=AlertParams(id="maintenance"),
-        ),
-        Operation(
-            name="alerts_versions", group=ALERTS_GROUP,
-            summary="List the versions of an alert, oldest first: who wrote each and when.",
-            params=AlertVersionsParams, result=AlertVersions, run=_versions, method="GET",
-            path="/v1/alerts/{id}/versions", example=AlertVersionsParams(id="maintenance"),
-        ),
-    ]  # fmt: skip
+    return [list_(segments)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -23,7 +22,7 @@ from threadline.capabilities.reach.alerts.projection import DISMISSALS
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.event import Receipt, identifier_named, thread_id
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, operation, shaped_operation
 from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithShared, WithStore
 
 
@@ -73,7 +72,14 @@ class Reads(WithReader, WithCatalogue, WithShared, WithStore, Protocol):
     """What reading a person's alerts needs of the engine."""
 
 
-def _alerts(segments: Segments, context: Context[Reads], params: AlertsParams) -> AlertsResult:
+@shaped_operation(
+    "GET /v1/people/{id}/alerts",
+    ALERTS_GROUP,
+    revalidated=True,
+    example=AlertsParams(id="user_id:42", severity="warning"),
+)
+def of(segments: Segments, context: Context[Reads], params: AlertsParams) -> AlertsResult:
+    """Show the alerts that a person sees, now or at an instant."""
     at = time_param(params.at)
     try:
         known = person_as_of(context, params.id, params.at if at is not None and at < context.now else None)
@@ -157,7 +163,16 @@ class Needs(WithReader, WithLog, WithRecorder, WithCatalogue, WithShared, Protoc
     """What dismissing needs of the engine."""
 
 
-def _dismiss(context: Context[Needs], params: AlertDismissParams) -> AlertDismissResult:
+@operation(
+    "POST /v1/people/{id}/alerts/{alert}/dismiss",
+    ALERTS_GROUP,
+    done=("Dismissed the alert {alert}",),
+    scope="write",
+    example=AlertDismissParams(id="user_id:42", alert="maintenance"),
+    refused=lambda result: result.receipt.status == "rejected",
+)
+def dismiss(context: Context[Needs], params: AlertDismissParams) -> AlertDismissResult:
+    """Dismiss an alert for a person."""
     version = _dismissable(context, params.alert)
     properties = {"alert": params.alert, "version": version.number}
     parts = (ALERT_DISMISSED, params.alert, str(version.number))
@@ -187,19 +202,4 @@ def _dismissable(context: Context[WithShared], alert: str) -> Version:
 
 def operations(segments: Segments) -> list[Operation]:
     """The operations on one person's alerts."""
-    return [
-        Operation(
-            name="alerts_of", group=ALERTS_GROUP,
-            summary="Show the alerts that a person sees, now or at an instant.",
-            params=AlertsParams, result=AlertsResult, run=partial(_alerts, segments), method="GET",
-            path="/v1/people/{id}/alerts", revalidated=True, example=AlertsParams(id="user_id:42", severity="warning"),
-        ),
-        Operation(
-            name="alerts_dismiss", group=ALERTS_GROUP,
-            summary="Dismiss an alert for a person.", done=("Dismissed the alert {alert}",),
-            params=AlertDismissParams, result=AlertDismissResult, run=_dismiss, method="POST",
-            path="/v1/people/{id}/alerts/{alert}/dismiss", scope="write",
-            example=AlertDismissParams(id="user_id:42", alert="maintenance"),
-            refused=lambda result: result.receipt.status == "rejected",
-        ),
-    ]  # fmt: skip
+    return [of(segments)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -23,7 +22,7 @@ from threadline.kernel.limits import (
     ALERT_TITLE_LENGTH_MAX,
     IDENTIFIER_LENGTH_MAX,
 )
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, operation, shaped_operation
 from threadline.kernel.policy import Read
 
 Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
@@ -72,7 +71,22 @@ class AlertWriteResult(msgspec.Struct, kw_only=True):
     version: AlertVersion
 
 
-def _write(segments: Segments, context: Context[Needs], params: AlertWriteParams) -> AlertWriteResult:
+@shaped_operation(
+    "POST /v1/alerts/{id}",
+    ALERTS_GROUP,
+    done=("Wrote the alert {id}",),
+    scope="admin",
+    example=AlertWriteParams(
+        id="maintenance",
+        title="The shop is closed on Sunday",
+        severity="warning",
+        tags=["vip"],
+        start="2026-03-01T00:00:00Z",
+        stop="2026-03-08T00:00:00Z",
+    ),
+)
+def write(segments: Segments, context: Context[Needs], params: AlertWriteParams) -> AlertWriteResult:
+    """Write an alert, or a new version of it."""
     for name in params.segments:
         try:
             segment_named(segments, name)
@@ -103,29 +117,19 @@ class AlertWithdrawParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     note: Note = ""
 
 
-def _withdraw(context: Context[Needs], params: AlertWithdrawParams) -> AlertWriteResult:
+@operation(
+    "POST /v1/alerts/{id}/withdraw",
+    ALERTS_GROUP,
+    done=("Withdrew the alert {id}",),
+    scope="admin",
+    example=AlertWithdrawParams(id="maintenance", note="the work is done"),
+)
+def withdraw(context: Context[Needs], params: AlertWithdrawParams) -> AlertWriteResult:
+    """Withdraw an alert, so that nobody sees it any more."""
     made, created = repository.withdraw(context, params.id, params.note)
     return AlertWriteResult(created=created, version=version_view(params.id, made))
 
 
 def operations(segments: Segments) -> list[Operation]:
     """The operations that write alerts."""
-    return [
-        Operation(
-            name="alerts_write", group=ALERTS_GROUP,
-            summary="Write an alert, or a new version of it.", done=("Wrote the alert {id}",),
-            params=AlertWriteParams, result=AlertWriteResult, run=partial(_write, segments), method="POST",
-            path="/v1/alerts/{id}", scope="admin",
-            example=AlertWriteParams(
-                id="maintenance", title="The shop is closed on Sunday", severity="warning", tags=["vip"],
-                start="2026-03-01T00:00:00Z", stop="2026-03-08T00:00:00Z",
-            ),
-        ),
-        Operation(
-            name="alerts_withdraw", group=ALERTS_GROUP,
-            summary="Withdraw an alert, so that nobody sees it any more.", done=("Withdrew the alert {id}",),
-            params=AlertWithdrawParams, result=AlertWriteResult, run=_withdraw, method="POST",
-            path="/v1/alerts/{id}/withdraw", scope="admin",
-            example=AlertWithdrawParams(id="maintenance", note="the work is done"),
-        ),
-    ]  # fmt: skip
+    return [write(segments)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -28,7 +27,7 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import NAME
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, Operation, always, operation, shaped_operation
 from threadline.kernel.ports import WithCatalogue, WithMaintenance, WithReader, WithRecorder
 
 SAMPLES = 10
@@ -64,7 +63,22 @@ class Preview(msgspec.Struct, kw_only=True):
     being_filled: BeingFilled = ""
 
 
-def _create(segments: Segments, mail: Mail | None, context: Context[Needs], params: CreateParams) -> BroadcastView:
+EXAMPLE = CreateParams(
+    id="spring-sale", template="sale", audience=Audience(tags=["newsletter"]), at="2026-12-01T09:00",
+    zone="Europe/Rome", arms=[Arm(name="a"), Arm(name="b", subject="Only until Sunday")], holdout=0.05,
+)  # fmt: skip
+
+
+@shaped_operation(
+    "POST /v1/broadcasts/{id}",
+    BROADCASTS_GROUP,
+    done=("Created the broadcast {id}",),
+    scope="admin",
+    example=EXAMPLE,
+    needs=(("in_zone_of_recipient", "at"),),
+)
+def create(segments: Segments, mail: Mail | None, context: Context[Needs], params: CreateParams) -> BroadcastView:
+    """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
     if not NAME.fullmatch(params.id):
         raise InvalidValue("id: lower-case letters, digits, - and _, beginning with a letter or digit", param="id")
     fields = {name: getattr(params, name) for name in Broadcast.__struct_fields__}
@@ -77,7 +91,11 @@ def _create(segments: Segments, mail: Mail | None, context: Context[Needs], para
     return view_of(context, repository.create(context.engine.store, context.workspace, made))
 
 
-def _preview(context: Context[Needs], params: BroadcastParams) -> Preview:
+@operation(
+    "GET /v1/broadcasts/{id}/preview", BROADCASTS_GROUP, is_long=always, example=BroadcastParams(id="spring-sale")
+)
+def preview(context: Context[Needs], params: BroadcastParams) -> Preview:
+    """Count the audience of a broadcast and show ten of its people; nothing is sent."""
     engine, workspace = context.engine, context.workspace
     broadcast = repository.get(engine.store, workspace, params.id).broadcast
     arms: Counter[str] = Counter()
@@ -99,27 +117,6 @@ def _preview(context: Context[Needs], params: BroadcastParams) -> Preview:
     )  # fmt: skip
 
 
-EXAMPLE = CreateParams(
-    id="spring-sale", template="sale", audience=Audience(tags=["newsletter"]), at="2026-12-01T09:00",
-    zone="Europe/Rome", arms=[Arm(name="a"), Arm(name="b", subject="Only until Sunday")], holdout=0.05,
-)  # fmt: skip
-
-
 def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
     """The operations that know the declared segments and mails."""
-    return [
-        Operation(
-            name="broadcasts_create", group=BROADCASTS_GROUP,
-            summary="Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.",
-            done=("Created the broadcast {id}",),
-            params=CreateParams, result=BroadcastView, run=partial(_create, segments, mail), method="POST",
-            path="/v1/broadcasts/{id}", scope="admin", example=EXAMPLE,
-            needs=(("in_zone_of_recipient", "at"),),
-        ),
-        Operation(
-            name="broadcasts_preview", group=BROADCASTS_GROUP,
-            summary="Count the audience of a broadcast and show ten of its people; nothing is sent.",
-            params=BroadcastParams, result=Preview, run=_preview, is_long=always, method="GET",
-            path="/v1/broadcasts/{id}/preview", example=BroadcastParams(id="spring-sale"),
-        ),
-    ]  # fmt: skip
+    return [create(segments, mail)]

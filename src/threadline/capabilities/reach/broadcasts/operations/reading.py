@@ -20,7 +20,7 @@ from threadline.capabilities.reach.broadcasts.projection import STATUS, STATUSES
 from threadline.capabilities.reach.broadcasts.repository import Created, Needs, rows_of
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.disclosure import SENTENCE, not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
 from threadline.kernel.time import time_key
 
@@ -144,11 +144,15 @@ def has_ended(view: BroadcastView) -> bool:
     return view.state in ("done", "failed", "cancelled")
 
 
-def _show(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+@operation("GET /v1/broadcasts/{id}", BROADCASTS_GROUP, example=BroadcastParams(id="spring-sale"), ended=has_ended)
+def show(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+    """Show a broadcast and how far it has come."""
     return view_of(context, repository.get(context.engine.store, context.workspace, params.id))
 
 
-def _list(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
+@operation("GET /v1/broadcasts", BROADCASTS_GROUP, example=BroadcastsParams(limit=20))
+def list_(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
+    """List broadcasts, the newest first, or those created in a range of time."""
     stop = time_param(params.stop)
     before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
     start = time_param(params.start)
@@ -156,7 +160,9 @@ def _list(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
     return BroadcastsPage(broadcasts=[view_of(context, item) for item in created], next=following)
 
 
-def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> RecipientsPage:
+@operation("GET /v1/broadcasts/{id}/recipients", BROADCASTS_GROUP, example=RecipientsParams(id="spring-sale"))
+def recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> RecipientsPage:
+    """List the recipients of a broadcast, with arm and status."""
     engine, workspace, after = context.engine, context.workspace, checked_cursor(params.cursor, _PERSON)
     repository.get(engine.store, workspace, params.id)
     rows = repository.recipients(engine.store, workspace, params.id, after, params.limit + 1)
@@ -178,20 +184,3 @@ def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> 
         for recipient in page
     ]  # fmt: skip
     return RecipientsPage(id=params.id, recipients=shown, next=ids[-1] if next(rows, None) is not None else "")
-
-
-LIST = Operation(
-    name="broadcasts_list", group=BROADCASTS_GROUP,
-    summary="List broadcasts, the newest first, or those created in a range of time.", params=BroadcastsParams,
-    result=BroadcastsPage, run=_list, method="GET", path="/v1/broadcasts", example=BroadcastsParams(limit=20),
-)  # fmt: skip
-SHOW = Operation(
-    name="broadcasts_show", group=BROADCASTS_GROUP, summary="Show a broadcast and how far it has come.",
-    params=BroadcastParams, result=BroadcastView, run=_show, method="GET", path="/v1/broadcasts/{id}",
-    example=BroadcastParams(id="spring-sale"), ended=has_ended,
-)  # fmt: skip
-RECIPIENTS = Operation(
-    name="broadcasts_recipients", group=BROADCASTS_GROUP,
-    summary="List the recipients of a broadcast, with arm and status.", params=RecipientsParams, result=RecipientsPage,
-    run=_recipients, method="GET", path="/v1/broadcasts/{id}/recipients", example=RecipientsParams(id="spring-sale"),
-)  # fmt: skip

@@ -20,7 +20,7 @@ from threadline.capabilities.reach.broadcasts.operations.reading import (
 )
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ids import short_hash
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithRecorder
 from threadline.kernel.store import Check
 from threadline.kernel.time import parse_duration
@@ -30,7 +30,15 @@ class Needs(repository.Needs, WithRecorder, Protocol):
     """What is needed here of the engine."""
 
 
-def _start(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+@operation(
+    "POST /v1/broadcasts/{id}/start",
+    BROADCASTS_GROUP,
+    done=("Started the broadcast {id}",),
+    scope="admin",
+    example=BroadcastParams(id="spring-sale"),
+)
+def start(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+    """Start a broadcast: at its time, or at once if it has none."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
     id = repository.job_id(params.id)
@@ -43,7 +51,15 @@ def _start(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     return view_of(context, created)
 
 
-def _pause(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+@operation(
+    "POST /v1/broadcasts/{id}/pause",
+    BROADCASTS_GROUP,
+    done=("Paused the broadcast {id}",),
+    scope="admin",
+    example=BroadcastParams(id="spring-sale"),
+)
+def pause(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+    """Pause a broadcast: mails that have not left wait until it is resumed."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
     job = engine.jobs.find(workspace, repository.job_id(params.id))
@@ -56,7 +72,15 @@ def _pause(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     return view_of(context, created)
 
 
-def _resume(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+@operation(
+    "POST /v1/broadcasts/{id}/resume",
+    BROADCASTS_GROUP,
+    done=("Went on with the broadcast {id}",),
+    scope="admin",
+    example=BroadcastParams(id="spring-sale"),
+)
+def resume(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+    """Go on with a broadcast that was paused or has failed."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
     repository.unstop(engine, workspace, params.id)
@@ -66,7 +90,15 @@ def _resume(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     return view_of(context, created)
 
 
-def _cancel(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+@operation(
+    "POST /v1/broadcasts/{id}/cancel",
+    BROADCASTS_GROUP,
+    done=("Cancelled the broadcast {id}",),
+    scope="admin",
+    example=BroadcastParams(id="spring-sale"),
+)
+def cancel(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+    """Cancel a broadcast for ever: mails that have not left are withdrawn."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
     repository.stop(engine, workspace, params.id, "cancelled")
@@ -84,50 +116,19 @@ class MeasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     within: Duration = "7d"
 
 
-def _measure(context: Context[Needs], params: MeasureParams) -> JobView:
+@operation(
+    "POST /v1/broadcasts/{id}/measure",
+    BROADCASTS_GROUP,
+    done=("Counted {event} after the broadcast {id}",),
+    is_long=always,
+    scope="admin",
+    example=MeasureParams(id="spring-sale", event="purchase_completed"),
+)
+def measure(context: Context[Needs], params: MeasureParams) -> JobView:
+    """Start a job that counts by arm, holdout included, who had an event after being addressed."""
     engine, workspace = context.engine, context.workspace
     repository.get(engine.store, workspace, params.id)
     now = engine.recorder.now()
     about = {"broadcast": params.id, "event": params.event, "within": parse_duration(params.within)}
     id = f"measure.{params.id}.{short_hash(params.event, params.within, str(now))[:12]}"
     return job_view(engine.jobs.create(workspace, MEASURE_KIND, id, about, by=context.source))
-
-
-MEASURE = Operation(
-    name="broadcasts_measure", group=BROADCASTS_GROUP,
-    summary="Start a job that counts by arm, holdout included, who had an event after being addressed.",
-    done=("Counted {event} after the broadcast {id}",),
-    params=MeasureParams, result=JobView, run=_measure,
-    is_long=always, method="POST", path="/v1/broadcasts/{id}/measure",
-    scope="admin", example=MeasureParams(id="spring-sale", event="purchase_completed"),
-)  # fmt: skip
-START = Operation(
-    name="broadcasts_start", group=BROADCASTS_GROUP,
-    summary="Start a broadcast: at its time, or at once if it has none.",
-    done=("Started the broadcast {id}",),
-    params=BroadcastParams, result=BroadcastView,
-    run=_start, method="POST", path="/v1/broadcasts/{id}/start", scope="admin",
-    example=BroadcastParams(id="spring-sale"),
-)  # fmt: skip
-PAUSE = Operation(
-    name="broadcasts_pause", group=BROADCASTS_GROUP,
-    summary="Pause a broadcast: mails that have not left wait until it is resumed.",
-    done=("Paused the broadcast {id}",),
-    params=BroadcastParams,
-    result=BroadcastView, run=_pause, method="POST", path="/v1/broadcasts/{id}/pause", scope="admin",
-    example=BroadcastParams(id="spring-sale"),
-)  # fmt: skip
-RESUME = Operation(
-    name="broadcasts_resume", group=BROADCASTS_GROUP, summary="Go on with a broadcast that was paused or has failed.",
-    done=("Went on with the broadcast {id}",),
-    params=BroadcastParams, result=BroadcastView, run=_resume, method="POST", path="/v1/broadcasts/{id}/resume",
-    scope="admin", example=BroadcastParams(id="spring-sale"),
-)  # fmt: skip
-CANCEL = Operation(
-    name="broadcasts_cancel", group=BROADCASTS_GROUP,
-    summary="Cancel a broadcast for ever: mails that have not left are withdrawn.",
-    done=("Cancelled the broadcast {id}",),
-    params=BroadcastParams,
-    result=BroadcastView, run=_cancel, method="POST", path="/v1/broadcasts/{id}/cancel", scope="admin",
-    example=BroadcastParams(id="spring-sale"),
-)  # fmt: skip

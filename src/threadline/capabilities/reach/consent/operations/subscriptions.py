@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -22,7 +21,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, operation, shaped_operation
 from threadline.kernel.ports import (
     Person,
     WithCatalogue,
@@ -66,7 +65,9 @@ class TopicList(msgspec.Struct):
     topics: list[TopicView]
 
 
-def _topics(consent: Consent, context: Context[object], params: NoParams) -> TopicList:
+@shaped_operation("GET /v1/consent/topics", CONSENT_GROUP)
+def topics(consent: Consent, context: Context[object], params: NoParams) -> TopicList:
+    """List the topics that people may subscribe to."""
     return TopicList(
         [
             TopicView(
@@ -107,7 +108,9 @@ class ConsentResult(msgspec.Struct, kw_only=True):
     subscriptions: list[Subscription]
 
 
-def _person(consent: Consent, context: Context[Needs], params: ConsentParams) -> ConsentResult:
+@shaped_operation("GET /v1/people/{id}/consent", CONSENT_GROUP, example=ConsentParams(id="user_id:42"))
+def of(consent: Consent, context: Context[Needs], params: ConsentParams) -> ConsentResult:
+    """Show what a person is subscribed to."""
     person = context.engine.reader.person(context.workspace, params.id)
     return _result(consent, context, person, _address(context, person, params.address))
 
@@ -158,7 +161,22 @@ class ChangeResult(ConsentResult, kw_only=True):
     receipts: list[Receipt]
 
 
-def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> ChangeResult:
+_CHANGED = (
+    "Subscribed to {subscribe}, unsubscribed from {unsubscribe}", "Subscribed to {subscribe}",
+    "Unsubscribed from {unsubscribe}", "Changed what may be sent",
+)  # fmt: skip
+
+
+@shaped_operation(
+    "POST /v1/people/{id}/consent",
+    CONSENT_GROUP,
+    done=_CHANGED,
+    scope="write",
+    example=ChangeParams(id="user_id:42", everything=True),
+    refused=lambda result: any(receipt.status == "rejected" for receipt in result.receipts),
+)
+def change(consent: Consent, context: Context[Needs], params: ChangeParams) -> ChangeResult:
+    """Subscribe a person to topics, or unsubscribe them."""
     for param, topics in (("subscribe", params.subscribe), ("unsubscribe", params.unsubscribe)):
         for topic in topics:
             if topic not in consent.topics:
@@ -218,7 +236,15 @@ class NeedsLinks(Needs, WithSigner, WithPublicAddress, Protocol):
     """What is needed here of the engine."""
 
 
-def _link(context: Context[NeedsLinks], params: LinkParams) -> LinkResult:
+@operation(
+    "POST /v1/people/{id}/consent/link",
+    CONSENT_GROUP,
+    done=("Made a link to the preferences",),
+    scope="write",
+    example=LinkParams(id="user_id:42", address="ada@example.com"),
+)
+def link(context: Context[NeedsLinks], params: LinkParams) -> LinkResult:
+    """Make the link to a person's preferences page."""
     person = context.engine.reader.person(context.workspace, params.id)
     address = _address(context, person, params.address)
     if not address:
@@ -226,61 +252,6 @@ def _link(context: Context[NeedsLinks], params: LinkParams) -> LinkResult:
     return LinkResult(url=preferences_url(context.engine, context.workspace, person.id, address))
 
 
-_CHANGED = (
-    "Subscribed to {subscribe}, unsubscribed from {unsubscribe}", "Subscribed to {subscribe}",
-    "Unsubscribed from {unsubscribe}", "Changed what may be sent",
-)  # fmt: skip
-
-
 def operations(consent: Consent) -> list[Operation]:
     """The operations of these topics."""
-    return [
-        Operation(
-            name="consent_topics",
-            group=CONSENT_GROUP,
-            summary="List the topics that people may subscribe to.",
-            params=NoParams,
-            result=TopicList,
-            run=partial(_topics, consent),
-            method="GET",
-            path="/v1/consent/topics",
-        ),
-        Operation(
-            name="consent_of",
-            group=CONSENT_GROUP,
-            summary="Show what a person is subscribed to.",
-            params=ConsentParams,
-            result=ConsentResult,
-            run=partial(_person, consent),
-            method="GET",
-            path="/v1/people/{id}/consent",
-            example=ConsentParams(id="user_id:42"),
-        ),
-        Operation(
-            name="consent_change",
-            group=CONSENT_GROUP,
-            summary="Subscribe a person to topics, or unsubscribe them.",
-            done=_CHANGED,
-            params=ChangeParams,
-            result=ChangeResult,
-            run=partial(_change, consent),
-            method="POST",
-            path="/v1/people/{id}/consent",
-            scope="write",
-            example=ChangeParams(id="user_id:42", everything=True),
-            refused=lambda result: any(receipt.status == "rejected" for receipt in result.receipts),
-        ),
-        Operation(
-            name="consent_link",
-            group=CONSENT_GROUP,
-            summary="Make the link to a person's preferences page.",
-            done=("Made a link to the preferences",),
-            params=LinkParams,
-            result=LinkResult,
-            run=_link,
-            method="POST",
-            path="/v1/people/{id}/consent/link",
-            scope="write",
-            example=LinkParams(id="user_id:42", address="ada@example.com"),
-        ),
-    ]
+    return [topics(consent), of(consent), change(consent)]

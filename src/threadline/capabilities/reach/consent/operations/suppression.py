@@ -22,7 +22,7 @@ from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidAddress, NotFound, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
 
 _CURSOR = re.compile(r"[0-9a-f]{32}")
@@ -87,7 +87,9 @@ class ListParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page of the suppressed addresses."""
 
 
-def _list(context: Context[WithStore], params: ListParams) -> SuppressionPage:
+@operation("GET /v1/suppression", SUPPRESSION_GROUP, example=ListParams(limit=50))
+def list_(context: Context[WithStore], params: ListParams) -> SuppressionPage:
+    """List the addresses that get no mail of any kind."""
     rows = suppressions(context.engine.store, context.workspace, checked_cursor(params.cursor, _CURSOR))
     page, following = page_of(rows, params.limit, lambda row: row[0])
     return SuppressionPage(addresses=[_shown(suppression) for _, suppression in page], next=following)
@@ -99,7 +101,9 @@ class AddressParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     address: Address
 
 
-def _get(context: Context[WithStore], params: AddressParams) -> SuppressedAddress:
+@operation("GET /v1/suppression/{address}", SUPPRESSION_GROUP, example=AddressParams(address="ada@example.com"))
+def get(context: Context[WithStore], params: AddressParams) -> SuppressedAddress:
+    """Show why an address gets no mail."""
     return _shown(_suppression_of(context, checked_address(params.address, "address")))
 
 
@@ -113,7 +117,15 @@ class AddParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
     note: Note = ""
 
 
-def _add(context: Context[Needs], params: AddParams) -> SuppressedAddress:
+@operation(
+    "POST /v1/suppression",
+    SUPPRESSION_GROUP,
+    done=("Suppressed the address {address}",),
+    scope="write",
+    example=AddParams(address="ada@example.com", note="asked by phone"),
+)
+def add(context: Context[Needs], params: AddParams) -> SuppressedAddress:
+    """Send no more mail of any kind to an address."""
     address = checked_address(params.address, "address")
     before = newest_suppression(context.engine.store, context.workspace, address)
     if before is None or before.lifted:
@@ -137,7 +149,15 @@ class LiftResult(msgspec.Struct, kw_only=True):
     was: str
 
 
-def _lift(context: Context[Needs], params: LiftParams) -> LiftResult:
+@operation(
+    "POST /v1/suppression/{address}/lift",
+    SUPPRESSION_GROUP,
+    done=("Let the address {address} get mail again",),
+    scope="admin",
+    example=LiftParams(address="ada@example.com", reason="the mailbox is back, ticket 7"),
+)
+def lift(context: Context[Needs], params: LiftParams) -> LiftResult:
+    """Let an address get mail again, with a reason."""
     suppression = _suppression_of(context, checked_address(params.address, "address"))
     _record(context, [_event(context, ADDRESS_UNSUPPRESSED, suppression.address, suppression, reason=params.reason)])
     return LiftResult(address=suppression.address, was=suppression.reason)
@@ -169,7 +189,15 @@ class ImportResult(msgspec.Struct, kw_only=True):
     wrong: list[WrongAddress]
 
 
-def _import(context: Context[Needs], params: ImportParams) -> ImportResult:
+@operation(
+    "POST /v1/suppression-import",
+    SUPPRESSION_GROUP,
+    done=("Suppressed the addresses of a list",),
+    scope="write",
+    example=ImportParams(addresses=["ada@example.com", "bob@example.com"]),
+)
+def import_(context: Context[Needs], params: ImportParams) -> ImportResult:
+    """Suppress the addresses of another system's list."""
     normal: list[str] = []
     wrong: list[WrongAddress] = []
     for number, text in enumerate(params.addresses, 1):
@@ -193,66 +221,3 @@ def _record(context: Context[Needs], events: Iterable[Event]) -> None:
         for receipt in context.engine.recorder.record(given[start : start + _RECORDED_AT_ONCE], known=True):
             if receipt.status == "rejected":
                 raise Unavailable(f"an address could not be recorded: {receipt.message}")
-
-
-LIST = Operation(
-    name="suppression_list",
-    group=SUPPRESSION_GROUP,
-    summary="List the addresses that get no mail of any kind.",
-    params=ListParams,
-    result=SuppressionPage,
-    run=_list,
-    method="GET",
-    path="/v1/suppression",
-    example=ListParams(limit=50),
-)
-GET = Operation(
-    name="suppression_get",
-    group=SUPPRESSION_GROUP,
-    summary="Show why an address gets no mail.",
-    params=AddressParams,
-    result=SuppressedAddress,
-    run=_get,
-    method="GET",
-    path="/v1/suppression/{address}",
-    example=AddressParams(address="ada@example.com"),
-)
-ADD = Operation(
-    name="suppression_add",
-    group=SUPPRESSION_GROUP,
-    summary="Send no more mail of any kind to an address.",
-    done=("Suppressed the address {address}",),
-    params=AddParams,
-    result=SuppressedAddress,
-    run=_add,
-    method="POST",
-    path="/v1/suppression",
-    scope="write",
-    example=AddParams(address="ada@example.com", note="asked by phone"),
-)
-LIFT = Operation(
-    name="suppression_lift",
-    group=SUPPRESSION_GROUP,
-    summary="Let an address get mail again, with a reason.",
-    done=("Let the address {address} get mail again",),
-    params=LiftParams,
-    result=LiftResult,
-    run=_lift,
-    method="POST",
-    path="/v1/suppression/{address}/lift",
-    scope="admin",
-    example=LiftParams(address="ada@example.com", reason="the mailbox is back, ticket 7"),
-)
-IMPORT = Operation(
-    name="suppression_import",
-    group=SUPPRESSION_GROUP,
-    summary="Suppress the addresses of another system's list.",
-    done=("Suppressed the addresses of a list",),
-    params=ImportParams,
-    result=ImportResult,
-    run=_import,
-    method="POST",
-    path="/v1/suppression-import",
-    scope="write",
-    example=ImportParams(addresses=["ada@example.com", "bob@example.com"]),
-)

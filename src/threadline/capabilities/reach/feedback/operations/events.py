@@ -17,7 +17,7 @@ from threadline.capabilities.reach.feedback.rows import LISTED, NAME_LENGTH_MAX,
 from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.operation import Choice, Context, operation
 from threadline.kernel.ports import Person, WithReader, WithStore
 
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
@@ -84,7 +84,14 @@ class FeedbackCounters(msgspec.Struct, kw_only=True):
     parts: Annotated[list[PartCounts], Meta(description="The same for each template, step and arm.")]
 
 
-def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
+@operation(
+    "GET /v1/feedback/events",
+    FEEDBACK_GROUP,
+    choices=(_ONE,),
+    example=FeedbackEventsParams(template="welcome", type="mail_opened", start="2026-03-01"),
+)
+def events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
+    """List what became of the mails of a template, a journey or a broadcast."""
     cursor = checked_cursor(params.cursor, _CURSOR)
     after = f"{cursor}\0" if cursor else ""
     rows = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
@@ -93,7 +100,11 @@ def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEv
     return FeedbackEventsPage(events=[_view(people, row) for row in page], next=following)
 
 
-def _counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
+@operation(
+    "GET /v1/feedback/counters", FEEDBACK_GROUP, choices=(_ONE,), example=FeedbackCountersParams(broadcast="april")
+)
+def counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
+    """Count what became of the mails of a template, a journey or a broadcast."""
     counts, parts = count(row.row for row in _rows(context, params, "", 1_000))
     return FeedbackCounters(counts=counts, parts=parts)
 
@@ -122,29 +133,3 @@ def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
         machine=row.machine, why=row.why, link=row.link, bounce=row.bounce, reason=row.reason,
         fetch=row.fetch, count=row.count,
     )  # fmt: skip
-
-
-FEEDBACK_EVENTS = Operation(
-    name="feedback_events",
-    group=FEEDBACK_GROUP,
-    summary="List what became of the mails of a template, a journey or a broadcast.",
-    params=FeedbackEventsParams,
-    result=FeedbackEventsPage,
-    run=_events,
-    method="GET",
-    path="/v1/feedback/events",
-    choices=(_ONE,),
-    example=FeedbackEventsParams(template="welcome", type="mail_opened", start="2026-03-01"),
-)
-FEEDBACK_COUNTERS = Operation(
-    name="feedback_counters",
-    group=FEEDBACK_GROUP,
-    summary="Count what became of the mails of a template, a journey or a broadcast.",
-    params=FeedbackCountersParams,
-    result=FeedbackCounters,
-    run=_counters,
-    method="GET",
-    path="/v1/feedback/counters",
-    choices=(_ONE,),
-    example=FeedbackCountersParams(broadcast="april"),
-)

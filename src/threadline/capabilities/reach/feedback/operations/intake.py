@@ -14,7 +14,7 @@ from threadline.capabilities.reach.feedback.notifications import take_queued
 from threadline.capabilities.reach.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.reach.feedback.recording import RecordingPorts, Taken
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 
 RAW_LENGTH_MAX = 3_500_000
 """Characters of a mail in Base64: a request may have 4 MiB."""
@@ -63,7 +63,15 @@ class FeedbackTaken(msgspec.Struct, kw_only=True):
     taken: list[TakenView]
 
 
-def _receive(context: Context[RecordingPorts], params: FeedbackReceiveParams) -> FeedbackTaken:
+@operation(
+    "POST /v1/feedback/mails",
+    FEEDBACK_GROUP,
+    audited=False,
+    scope="write",
+    example=FeedbackReceiveParams(raw="RnJvbTogYWRhQGV4YW1wbGUuY29tDQoNCkhpDQo=", recipients=["reply@example.com"]),
+)
+def receive(context: Context[RecordingPorts], params: FeedbackReceiveParams) -> FeedbackTaken:
+    """Hand in a mail that came back: a bounce, a complaint or a reply."""
     try:
         raw = b64decode("".join(params.raw.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -72,38 +80,18 @@ def _receive(context: Context[RecordingPorts], params: FeedbackReceiveParams) ->
     return FeedbackTaken(kind=mail.kind, taken=[_view(item) for item in mail.taken])
 
 
-def _notify(context: Context[RecordingPorts], params: FeedbackNotifyParams) -> FeedbackTaken:
+@operation(
+    "POST /v1/feedback/notifications",
+    FEEDBACK_GROUP,
+    audited=False,
+    scope="write",
+    example=FeedbackNotifyParams(text='{"eventType": "Subscription", "mail": {}}'),
+)
+def notify(context: Context[RecordingPorts], params: FeedbackNotifyParams) -> FeedbackTaken:
+    """Hand in a notification of Amazon SES."""
     taken = take_queued(context.engine, context.workspace, params.text)
     return FeedbackTaken(kind="notification", taken=[_view(item) for item in taken])
 
 
 def _view(taken: Taken) -> TakenView:
     return TakenView(status=taken.status, event=taken.event, message=taken.message)
-
-
-FEEDBACK_RECEIVE = Operation(
-    name="feedback_receive",
-    audited=False,
-    group=FEEDBACK_GROUP,
-    summary="Hand in a mail that came back: a bounce, a complaint or a reply.",
-    params=FeedbackReceiveParams,
-    result=FeedbackTaken,
-    run=_receive,
-    method="POST",
-    path="/v1/feedback/mails",
-    scope="write",
-    example=FeedbackReceiveParams(raw="RnJvbTogYWRhQGV4YW1wbGUuY29tDQoNCkhpDQo=", recipients=["reply@example.com"]),
-)
-FEEDBACK_NOTIFY = Operation(
-    name="feedback_notify",
-    audited=False,
-    group=FEEDBACK_GROUP,
-    summary="Hand in a notification of Amazon SES.",
-    params=FeedbackNotifyParams,
-    result=FeedbackTaken,
-    run=_notify,
-    method="POST",
-    path="/v1/feedback/notifications",
-    scope="write",
-    example=FeedbackNotifyParams(text='{"eventType": "Subscription", "mail": {}}'),
-)

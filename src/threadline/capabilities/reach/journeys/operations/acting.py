@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal, Protocol
 
@@ -27,7 +26,7 @@ from threadline.capabilities.reach.journeys.projection import Entry, active_run,
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
 from threadline.kernel.event import Event
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.policy import source_of
 from threadline.kernel.ports import Person, WithDelivery, WithLog, WithReader, WithRecorder, WithRows, WithShared
@@ -73,12 +72,30 @@ class RequestResult(msgspec.Struct, kw_only=True):
     run: RunId
 
 
-def _enter(journeys: Journeys, context: Context[Needs], params: EnterParams) -> RequestResult:
+@shaped_operation(
+    "POST /v1/people/{id}/journeys/{name}/enter",
+    JOURNEYS_GROUP,
+    done=("Put somebody into the journey {name}",),
+    scope="write",
+    example=EnterParams(id="user_id:42", name="welcome"),
+    refused=lambda result: not result.done,
+)
+def enter(journeys: Journeys, context: Context[Needs], params: EnterParams) -> RequestResult:
+    """Let a person enter a journey."""
     properties = {"journey": params.name, "properties": params.variables or {}}
     return _requested(journeys, context, params, JOURNEY_ENTRY_REQUESTED, properties, lambda id, run: id)
 
 
-def _exit(journeys: Journeys, context: Context[Needs], params: ExitParams) -> RequestResult:
+@shaped_operation(
+    "POST /v1/people/{id}/journeys/{name}/exit",
+    JOURNEYS_GROUP,
+    done=("Took somebody out of the journey {name}",),
+    scope="write",
+    example=ExitParams(id="user_id:42", name="welcome"),
+    refused=lambda result: not result.done,
+)
+def exit_(journeys: Journeys, context: Context[Needs], params: ExitParams) -> RequestResult:
+    """Let a person leave a journey."""
     properties = {"journey": params.name, **({"reason": params.reason} if params.reason else {})}
     return _requested(journeys, context, params, JOURNEY_EXIT_REQUESTED, properties, lambda id, run: run)
 
@@ -133,7 +150,18 @@ class PauseResult(msgspec.Struct, kw_only=True):
     mails: Annotated[int, Meta(description="Mails that waited for the end of the pause and leave now.")] = 0
 
 
-def _pause(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
+@shaped_operation(
+    "POST /v1/journeys/{name}/pause",
+    JOURNEYS_GROUP,
+    done=(
+        "Paused the journey {name} for {person}",
+        "Paused the journey {name}",
+    ),
+    scope="write",
+    example=PauseParams(name="welcome"),
+)
+def pause(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
+    """Pause a journey, or one person in it."""
     journey_named(journeys, params.name)
     if params.person is not None:
         id = _of_person(context, params.name, params.person, JOURNEY_PAUSED)
@@ -143,7 +171,19 @@ def _pause(journeys: Journeys, context: Context[Needs], params: PauseParams) -> 
     return PauseResult(journey=params.name, person="", state="paused")
 
 
-def _resume(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
+@shaped_operation(
+    "POST /v1/journeys/{name}/resume",
+    JOURNEYS_GROUP,
+    relies_on=("people",),
+    done=(
+        "Went on with the journey {name} for {person}",
+        "Went on with the journey {name}",
+    ),
+    scope="write",
+    example=PauseParams(name="welcome"),
+)
+def resume(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
+    """Resume a journey, or one person in it."""
     journey_named(journeys, params.name)
     if params.person is not None:
         id = _of_person(context, params.name, params.person, JOURNEY_RESUMED)
@@ -215,32 +255,4 @@ def _waking(context: Context[Needs], name: str, id: str) -> Event:
 
 def operations(journeys: Journeys) -> list[Operation]:
     """The operations that change where people are."""
-    return [
-        Operation(
-            name="journeys_enter", group=JOURNEYS_GROUP, summary="Let a person enter a journey.",
-            done=("Put somebody into the journey {name}",),
-            params=EnterParams, result=RequestResult, run=partial(_enter, journeys), method="POST",
-            path="/v1/people/{id}/journeys/{name}/enter", scope="write",
-            example=EnterParams(id="user_id:42", name="welcome"), refused=lambda result: not result.done,
-        ),
-        Operation(
-            name="journeys_exit", group=JOURNEYS_GROUP, summary="Let a person leave a journey.",
-            done=("Took somebody out of the journey {name}",),
-            params=ExitParams, result=RequestResult, run=partial(_exit, journeys), method="POST",
-            path="/v1/people/{id}/journeys/{name}/exit", scope="write",
-            example=ExitParams(id="user_id:42", name="welcome"), refused=lambda result: not result.done,
-        ),
-        Operation(
-            name="journeys_pause", group=JOURNEYS_GROUP, summary="Pause a journey, or one person in it.",
-            done=("Paused the journey {name} for {person}", "Paused the journey {name}",),
-            params=PauseParams, result=PauseResult, run=partial(_pause, journeys), method="POST",
-            path="/v1/journeys/{name}/pause", scope="write", example=PauseParams(name="welcome"),
-        ),
-        Operation(
-            name="journeys_resume", relies_on=("people",), group=JOURNEYS_GROUP,
-            summary="Resume a journey, or one person in it.",
-            done=("Went on with the journey {name} for {person}", "Went on with the journey {name}",),
-            params=PauseParams, result=PauseResult, run=partial(_resume, journeys), method="POST",
-            path="/v1/journeys/{name}/resume", scope="write", example=PauseParams(name="welcome"),
-        ),
-    ]  # fmt: skip
+    return [enter(journeys), exit_(journeys), pause(journeys), resume(journeys)]

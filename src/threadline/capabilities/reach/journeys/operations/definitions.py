@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -20,7 +19,7 @@ from threadline.capabilities.reach.journeys.program import compiled
 from threadline.capabilities.reach.journeys.projection import TABLE, Entry, entry_of, partition
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 from threadline.kernel.ports import IndexRows, WithRows, WithShared
 
 _PAGE = 1_000
@@ -53,7 +52,9 @@ def book_of(context: Context[WithShared]) -> Book:
     return book
 
 
-def _listed(journeys: Journeys, context: Context[WithShared], params: NoParams) -> JourneysListResult:
+@shaped_operation("GET /v1/journeys", JOURNEYS_GROUP)
+def list_(journeys: Journeys, context: Context[WithShared], params: NoParams) -> JourneysListResult:
+    """List the journeys in force."""
     paused = book_of(context).paused if journeys else {}
     shown = [
         JourneySummary(
@@ -112,7 +113,11 @@ class JourneyView(msgspec.Struct, kw_only=True):
     mermaid: Annotated[str, Meta(description="A flowchart for Mermaid.")]
 
 
-def _shown(journeys: Journeys, context: Context[Needs], params: JourneyParams) -> JourneyView:
+@shaped_operation(
+    "GET /v1/journeys/{name}", JOURNEYS_GROUP, relies_on=("people",), example=JourneyParams(name="welcome")
+)
+def show(journeys: Journeys, context: Context[Needs], params: JourneyParams) -> JourneyView:
+    """Show a journey, drawn, with the people at each step."""
     journey = journey_named(journeys, params.name)
     steps, versions = counts(context.engine.rows, context.workspace, journey)
     labels = step_labels(journey)
@@ -154,16 +159,4 @@ def counts(rows: IndexRows, workspace: str, journey: Journey) -> tuple[Counter[s
 
 def operations(journeys: Journeys) -> list[Operation]:
     """The operations on these definitions."""
-    return [
-        Operation(
-            name="journeys_list", group=JOURNEYS_GROUP, summary="List the journeys in force.",
-            params=NoParams, result=JourneysListResult, run=partial(_listed, journeys), method="GET",
-            path="/v1/journeys",
-        ),
-        Operation(
-            name="journeys_show", relies_on=("people",), group=JOURNEYS_GROUP,
-            summary="Show a journey, drawn, with the people at each step.",
-            params=JourneyParams, result=JourneyView, run=partial(_shown, journeys), method="GET",
-            path="/v1/journeys/{name}", example=JourneyParams(name="welcome"),
-        ),
-    ]  # fmt: skip
+    return [list_(journeys), show(journeys)]

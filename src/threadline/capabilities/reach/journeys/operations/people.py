@@ -23,7 +23,7 @@ from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.disclosure import FREE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import WithReader, WithRows
 
 HISTORY_MAX = 1_000
@@ -63,7 +63,11 @@ class JourneyPeopleResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _people(journeys: Journeys, context: Context[PeopleNeeds], params: JourneyPeopleParams) -> JourneyPeopleResult:
+@shaped_operation(
+    "GET /v1/journeys/{name}/people", JOURNEYS_GROUP, relies_on=("people",), example=JourneyPeopleParams(name="welcome")
+)
+def people(journeys: Journeys, context: Context[PeopleNeeds], params: JourneyPeopleParams) -> JourneyPeopleResult:
+    """List the people in a journey, or at one of its steps."""
     journey = journey_named(journeys, params.name)
     start, stop = (f"{params.step}/", f"{params.step}0") if params.step else ("", None)  # 0 comes right after /
     start = max(start, f"{params.cursor}\0" if params.cursor else "")
@@ -116,7 +120,11 @@ class JourneysOfResult(msgspec.Struct, kw_only=True):
     executions: list[Execution]
 
 
-def _of_person(journeys: Journeys, context: Context[WithReader], params: JourneysOfParams) -> JourneysOfResult:
+@shaped_operation(
+    "GET /v1/people/{id}/journeys", JOURNEYS_GROUP, relies_on=("people",), example=JourneysOfParams(id="user_id:42")
+)
+def of(journeys: Journeys, context: Context[WithReader], params: JourneysOfParams) -> JourneysOfResult:
+    """Show a person's ways through journeys, now or at an instant."""
     asked = person_as_of(context, params.id, params.as_of)
     state = asked.state(JOURNEYS)
     shown = [
@@ -178,7 +186,14 @@ class JourneyHistoryResult(msgspec.Struct, kw_only=True):
     history: list[Advance]
 
 
-def _history(journeys: Journeys, context: Context[WithReader], params: JourneyHistoryParams) -> JourneyHistoryResult:
+@shaped_operation(
+    "GET /v1/people/{id}/journeys/{name}",
+    JOURNEYS_GROUP,
+    relies_on=("people",),
+    example=JourneyHistoryParams(id="user_id:42", name="welcome"),
+)
+def history(journeys: Journeys, context: Context[WithReader], params: JourneyHistoryParams) -> JourneyHistoryResult:
+    """Show one way of a person through a journey, step by step."""
     person = context.engine.reader.person(context.workspace, params.id)
     state = context.engine.reader.state(person, JOURNEYS, context.now)
     runs = [run for run in runs_of(state, params.name) if params.run in ("", run.id)]
@@ -213,23 +228,4 @@ def _advance(label: Callable[[str], str], recorded: Recorded) -> Advance:
 
 def operations(journeys: Journeys) -> list[Operation]:
     """The operations on people in journeys."""
-    return [
-        Operation(
-            name="journeys_people", relies_on=("people",), group=JOURNEYS_GROUP,
-            summary="List the people in a journey, or at one of its steps.",
-            params=JourneyPeopleParams, result=JourneyPeopleResult, run=partial(_people, journeys), method="GET",
-            path="/v1/journeys/{name}/people", example=JourneyPeopleParams(name="welcome"),
-        ),
-        Operation(
-            name="journeys_of", relies_on=("people",), group=JOURNEYS_GROUP,
-            summary="Show a person's ways through journeys, now or at an instant.",
-            params=JourneysOfParams, result=JourneysOfResult, run=partial(_of_person, journeys), method="GET",
-            path="/v1/people/{id}/journeys", example=JourneysOfParams(id="user_id:42"),
-        ),
-        Operation(
-            name="journeys_history", relies_on=("people",), group=JOURNEYS_GROUP,
-            summary="Show one way of a person through a journey, step by step.",
-            params=JourneyHistoryParams, result=JourneyHistoryResult, run=partial(_history, journeys), method="GET",
-            path="/v1/people/{id}/journeys/{name}", example=JourneyHistoryParams(id="user_id:42", name="welcome"),
-        ),
-    ]  # fmt: skip
+    return [people(journeys), of(journeys), history(journeys)]

@@ -22,7 +22,7 @@ from threadline.capabilities.reach.journeys.what_if.tally import Tally
 from threadline.kernel.errors import NotFound
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.personal import StoreTable
 from threadline.kernel.ports import Ports, WithJobs, WithMaintenance, WithStore
 from threadline.kernel.store import Key, Put
@@ -56,7 +56,16 @@ class _Progress(msgspec.Struct, kw_only=True):
     tally: Tally
 
 
-def _begin(context: Context[JobNeeds], params: Asked) -> JobView:
+@operation(
+    "POST /v1/journeys/what-if/job",
+    JOURNEYS_GROUP,
+    done=("Tried journeys on history",),
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=Asked(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
+)
+def what_if_in_background(context: Context[JobNeeds], params: Asked) -> JobView:
+    """Try journeys on everybody's history in a job, which only counts."""
     start, stop = range_of(params, context.now)
     tally = Tally(0, stop)
     pages_of(context.engine, context.workspace, params.definitions, tally, (start, context.now), file=params.file)
@@ -65,7 +74,15 @@ def _begin(context: Context[JobNeeds], params: Asked) -> JobView:
     return begun(context, JOB_KIND, JOB_KIND, about, lambda id: [_put(context.workspace, id, first)])
 
 
-def _tried(context: Context[JobNeeds], params: JobParams) -> JourneysTried:
+@operation(
+    "GET /v1/journeys/what-if/{id}",
+    JOURNEYS_GROUP,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=JobParams(id="journeys_what_if.1"),
+)
+def tried(context: Context[JobNeeds], params: JobParams) -> JourneysTried:
+    """Show what journeys tried in the background would have sent."""
     job = context.engine.jobs.get(context.workspace, params.id)
     if job.kind != JOB_KIND:
         raise NotFound(f"job {params.id!r} tries no journeys")
@@ -109,16 +126,3 @@ def _put(workspace: str, id: str, progress: _Progress) -> Put:
 
 KIND = JobKind(JOB_KIND, _step)
 PROGRESS_TABLE = StoreTable(PROGRESS, "nobody", why="counts of mails that journeys would have sent")
-BEGIN = Operation(
-    name="journeys_what_if_in_background", group=JOURNEYS_GROUP,
-    summary="Try journeys on everybody's history in a job, which only counts.",
-    done=("Tried journeys on history",),
-    params=Asked, result=JobView,
-    run=_begin, method="POST", path="/v1/journeys/what-if/job", scope="admin", shown_on=frozenset({"http", "python"}),
-    example=Asked(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
-)  # fmt: skip
-TRIED = Operation(
-    name="journeys_tried", group=JOURNEYS_GROUP, summary="Show what journeys tried in the background would have sent.",
-    params=JobParams, result=JourneysTried, run=_tried, method="GET", path="/v1/journeys/what-if/{id}", scope="admin",
-    shown_on=frozenset({"http", "python"}), example=JobParams(id="journeys_what_if.1"),
-)  # fmt: skip

@@ -17,7 +17,7 @@ from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.capabilities.reach.journeys.what_if.evaluator import JourneysEvaluator
 from threadline.capabilities.reach.journeys.what_if.tally import Counts, Tally, WouldSend
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithShared, WithSimulations
 from threadline.kernel.simulation import Pages, VariantSpec
 from threadline.kernel.time import EARLIEST
@@ -121,7 +121,17 @@ class JourneysWhatIfResult(msgspec.Struct, kw_only=True):
     failures: Annotated[dict[str, str], Meta(description="Person -> what went wrong, for some of them.")]
 
 
-def _what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysWhatIfResult:
+@operation(
+    "POST /v1/journeys/what-if",
+    JOURNEYS_GROUP,
+    audited=False,
+    is_long=always,
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),
+    example=JourneysWhatIfParams(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
+)
+def what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysWhatIfResult:
+    """Try journeys on history: who would have got what, and when, compared with those in force."""
     start, stop = range_of(params, context.now)
     tally = Tally(params.samples, stop)
     people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in params.people})
@@ -228,13 +238,3 @@ def _mails(mails: Iterable[WouldSend]) -> list[WouldSendView]:
         WouldSendView(at=instant(mail.at), journey=mail.journey, step=mail.step, template=mail.template, arm=mail.arm)
         for mail in mails
     ]
-
-
-WHAT_IF = Operation(
-    name="journeys_what_if",
-    audited=False, group=JOURNEYS_GROUP,
-    summary="Try journeys on history: who would have got what, and when, compared with those in force.",
-    params=JourneysWhatIfParams, result=JourneysWhatIfResult, run=_what_if, is_long=always, method="POST",
-    path="/v1/journeys/what-if", scope="admin", shown_on=frozenset({"http", "python"}),
-    example=JourneysWhatIfParams(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
-)  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -22,7 +21,7 @@ from threadline.capabilities.reach.mail.templates import Templates
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import Ports
 
 
@@ -51,7 +50,13 @@ class MailAsSent(msgspec.Struct, kw_only=True):
     text: Annotated[str, PERSONAL]
 
 
-def _as_sent(templates: Templates, context: Context[Ports], params: MailAsSentParams) -> MailAsSent:
+@shaped_operation(
+    "GET /v1/people/{id}/mail/messages/{message}",
+    MAIL_GROUP,
+    example=MailAsSentParams(id="user_id:42", message="5118b8d9fca0480f91b3700aa4bdf2b1"),
+)
+def as_sent(templates: Templates, context: Context[Ports], params: MailAsSentParams) -> MailAsSent:
+    """Show a mail as it was sent to a person: by the template of then, with what was known then."""
     ports = context.engine
     sent = _sent(context, params)
     record = sent.event.properties
@@ -86,12 +91,4 @@ def _sent(context: Context[Ports], params: MailAsSentParams) -> Recorded:
 
 def operations(templates: Templates) -> list[Operation]:
     """The operation that shows it."""
-    return [
-        Operation(
-            name="mail_as_sent", group=MAIL_GROUP,
-            summary="Show a mail as it was sent to a person: by the template of then, with what was known then.",
-            params=MailAsSentParams, result=MailAsSent, run=partial(_as_sent, templates), method="GET",
-            path="/v1/people/{id}/mail/messages/{message}",
-            example=MailAsSentParams(id="user_id:42", message="5118b8d9fca0480f91b3700aa4bdf2b1"),
-        ),
-    ]  # fmt: skip
+    return [as_sent(templates)]

@@ -15,7 +15,7 @@ from threadline.capabilities.reach.mail.operations.templates import Name
 from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import MAIL_LEDGER_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
 
 _KNOWN = ", ".join(status for _, status in STATUSES)
@@ -50,7 +50,9 @@ class MailHistoryResult(msgspec.Struct, kw_only=True):
     ]
 
 
-def _history(context: Context[WithReader], params: MailHistoryParams) -> MailHistoryResult:
+@operation("GET /v1/people/{id}/mail", MAIL_GROUP, example=MailHistoryParams(id="user_id:42"))
+def history(context: Context[WithReader], params: MailHistoryParams) -> MailHistoryResult:
+    """List the mails of a person, and what became of each."""
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
     return MailHistoryResult(
@@ -80,31 +82,11 @@ class MailSentResult(msgspec.Struct, kw_only=True):
     last: Instant | None = None
 
 
-def _sent(context: Context[WithReader], params: MailSentParams) -> MailSentResult:
+@operation(
+    "GET /v1/people/{id}/mail/{template}", MAIL_GROUP, example=MailSentParams(id="user_id:42", template="welcome")
+)
+def sent(context: Context[WithReader], params: MailSentParams) -> MailSentResult:
+    """Say whether a template was sent to a person, and when."""
     asked = person_as_of(context, params.id, params.as_of)
     counts = _ledger(asked.views(LEDGER.name))["templates"].get(params.template, {"count": 0})
     return MailSentResult(person=asked.person.id, template=params.template, sent=counts["count"] > 0, **counts)
-
-
-MAIL_HISTORY = Operation(
-    name="mail_history",
-    group=MAIL_GROUP,
-    summary="List the mails of a person, and what became of each.",
-    params=MailHistoryParams,
-    result=MailHistoryResult,
-    run=_history,
-    method="GET",
-    path="/v1/people/{id}/mail",
-    example=MailHistoryParams(id="user_id:42"),
-)
-MAIL_SENT_OPERATION = Operation(
-    name="mail_sent",
-    group=MAIL_GROUP,
-    summary="Say whether a template was sent to a person, and when.",
-    params=MailSentParams,
-    result=MailSentResult,
-    run=_sent,
-    method="GET",
-    path="/v1/people/{id}/mail/{template}",
-    example=MailSentParams(id="user_id:42", template="welcome"),
-)

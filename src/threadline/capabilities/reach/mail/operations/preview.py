@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -24,7 +23,7 @@ from threadline.capabilities.reach.mail.sample_person import SamplePerson
 from threadline.capabilities.reach.mail.templates import Templates
 from threadline.kernel.disclosure import PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
-from threadline.kernel.operation import Context, Operation, always
+from threadline.kernel.operation import Context, Operation, always, shaped_operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Ports
 
@@ -63,7 +62,14 @@ class MailPreviewResult(msgspec.Struct, kw_only=True):
     warnings: Annotated[list[str], Meta(description="What is likely not meant, or keeps it from being sent."), SENTENCE]
 
 
-def _preview(templates: Templates, context: Context[Ports], params: MailPreviewParams) -> MailPreviewResult:
+@shaped_operation(
+    "POST /v1/mail/templates/{template}/preview",
+    MAIL_GROUP,
+    is_long=always,
+    example=MailPreviewParams(template="welcome", person="user_id:42"),
+)
+def preview(templates: Templates, context: Context[Ports], params: MailPreviewParams) -> MailPreviewResult:
+    """Fill in a mail template for a person, and send nothing."""
     ports = context.engine
     if params.version:
         compiled = templates.of_version(ports.definition_history, params.template, params.version)
@@ -119,13 +125,4 @@ def _warnings(letter: Letter) -> Iterator[str]:
 
 def operations(templates: Templates) -> list[Operation]:
     """The operation that previews."""
-    return [
-        Operation(
-            name="mail_preview", group=MAIL_GROUP,
-            summary="Fill in a mail template for a person, and send nothing.",
-            params=MailPreviewParams, result=MailPreviewResult, run=partial(_preview, templates),
-            is_long=always, method="POST",
-            path="/v1/mail/templates/{template}/preview",
-            example=MailPreviewParams(template="welcome", person="user_id:42"),
-        ),
-    ]  # fmt: skip
+    return [preview(templates)]

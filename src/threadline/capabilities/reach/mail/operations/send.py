@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -19,7 +18,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import WithDelivery, WithLog, WithReader, WithRecorder
 from threadline.kernel.suggestion import suggestion
 
@@ -52,7 +51,15 @@ class Needs(WithReader, WithRecorder, WithLog, WithDelivery, Protocol):
     """What is needed here of the engine."""
 
 
-def _send(templates: Templates, context: Context[Needs], params: MailSendParams) -> MailSendResult:
+@shaped_operation(
+    "POST /v1/people/{id}/mail",
+    MAIL_GROUP,
+    done=("Sent the mail {template}",),
+    scope="write",
+    example=MailSendParams(id="user_id:42", template="welcome", variables={"code": "A1"}, request="welcome-42"),
+)
+def send(templates: Templates, context: Context[Needs], params: MailSendParams) -> MailSendResult:
+    """Send one mail to a person."""
     template = templates.named(params.template).template
     templates.mail.sender_of(template, params.sender)
     _check_variables(templates, params)
@@ -94,13 +101,4 @@ def _check_variables(templates: Templates, params: MailSendParams) -> None:
 
 def operations(templates: Templates) -> list[Operation]:
     """The operation that sends."""
-    return [
-        Operation(
-            name="mail_send", group=MAIL_GROUP, summary="Send one mail to a person.",
-            done=("Sent the mail {template}",),
-            params=MailSendParams,
-            result=MailSendResult, run=partial(_send, templates), method="POST", path="/v1/people/{id}/mail",
-            scope="write",
-            example=MailSendParams(id="user_id:42", template="welcome", variables={"code": "A1"}, request="welcome-42"),
-        ),
-    ]  # fmt: skip
+    return [send(templates)]

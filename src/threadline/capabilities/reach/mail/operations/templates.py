@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -15,7 +14,7 @@ from threadline.capabilities.reach.mail.rendering import Compiled
 from threadline.capabilities.reach.mail.templates import Templates, version_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 from threadline.kernel.ports import WithDefinitionHistory
 
 Name = Annotated[str, names_a("template"), Meta(description="A template's name.", min_length=1, max_length=64)]
@@ -72,7 +71,9 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
     )  # fmt: skip
 
 
-def _templates(templates: Templates, context: Context[object], params: NoParams) -> MailTemplatesResult:
+@shaped_operation("GET /v1/mail/templates", MAIL_GROUP)
+def templates(templates: Templates, context: Context[object], params: NoParams) -> MailTemplatesResult:
+    """List the mail templates in force."""
     return MailTemplatesResult(templates=[_template(templates, template) for template in templates])
 
 
@@ -100,9 +101,11 @@ class MailTemplateResult(msgspec.Struct, kw_only=True):
     versions: Annotated[list[MailTemplateVersion], Meta(description="All there were, the newest first.")]
 
 
-def _show(
+@shaped_operation("GET /v1/mail/templates/{template}", MAIL_GROUP, example=MailTemplateParams(template="welcome"))
+def template(
     templates: Templates, context: Context[WithDefinitionHistory], params: MailTemplateParams
 ) -> MailTemplateResult:
+    """Show how a mail template is written, now or in an earlier version."""
     history = context.engine.definition_history
     if params.version:
         compiled = templates.of_version(history, params.template, params.version)
@@ -117,18 +120,6 @@ def _show(
     )
 
 
-def operations(templates: Templates) -> list[Operation]:
+def operations(declared: Templates) -> list[Operation]:
     """The operations on templates."""
-    return [
-        Operation(
-            name="mail_templates", group=MAIL_GROUP, summary="List the mail templates in force.",
-            params=NoParams, result=MailTemplatesResult, run=partial(_templates, templates), method="GET",
-            path="/v1/mail/templates",
-        ),
-        Operation(
-            name="mail_template", group=MAIL_GROUP,
-            summary="Show how a mail template is written, now or in an earlier version.",
-            params=MailTemplateParams, result=MailTemplateResult, run=partial(_show, templates), method="GET",
-            path="/v1/mail/templates/{template}", example=MailTemplateParams(template="welcome"),
-        ),
-    ]  # fmt: skip
+    return [templates(declared), template(declared)]
