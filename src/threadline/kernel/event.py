@@ -56,6 +56,9 @@ ZONE_IGNORED = "zone_ignored"
 """The mark of an event whose `context.timezone` names no zone: it counts as one that names none."""
 ZONE_TRANSLATED = "zone_translated"
 """The mark of an event whose `context.timezone` is a name of Windows: the zone it was taken for is in `Event.wire`."""
+VALUE_IGNORED = "value_ignored"
+"""The mark of an event with a value that something reads and cannot, such as an amount of `29 EUR`. Its path is in
+`Event.wire`, and it counts as one that is missing."""
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
@@ -73,6 +76,7 @@ MARKS = (
     IDENTIFIER_IGNORED,
     ZONE_IGNORED,
     ZONE_TRANSLATED,
+    VALUE_IGNORED,
     CLAIMED_HISTORY,
     NOT_COUNTED,
     BY_MACHINE,

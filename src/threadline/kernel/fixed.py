@@ -10,6 +10,7 @@ SCALE = 1_000_000
 FIXED_MAX = 9_200_000_000_000 * SCALE
 """The largest magnitude of one amount, units: it fits a signed 64-bit integer."""
 
+CURRENCY_LENGTH_MAX = 8
 DECIMAL_LENGTH_MAX = 64
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 """What a text that is a number looks like; a longer one is none."""
@@ -43,6 +44,13 @@ def to_fixed(value: object) -> int | None:
 def from_fixed(units: int) -> float:
     """The float whose shortest form is the amount: 29,330,000 units are 29.33."""
     return units / SCALE
+
+
+def read_currency(value: object) -> str:
+    """The code of a currency in capitals; empty for what is none."""
+    if type(value) is str and len(value) <= CURRENCY_LENGTH_MAX and value.isascii() and value.isalpha():
+        return value.upper()
+    return ""
 
 
 def _from_decimal(amount: Decimal) -> int | None:

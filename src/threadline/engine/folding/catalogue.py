@@ -26,6 +26,7 @@ from threadline.kernel.policy import Policy, Read, Reliance, Shared
 from threadline.kernel.preparation import Guard, Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
+from threadline.kernel.reading import Readings, ReadValues
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.screen import Screen
 from threadline.kernel.section import Declarations, Section
@@ -123,6 +124,8 @@ class Catalogue:
             {requirement.name: requirement.schema for requirement in self.requirements.values()},
             () if definitions is None else definitions.known_types,
         )
+        self.values_read = ReadValues(_unique(v for v in declared if isinstance(v, Readings)))
+        """What is read in events, for the marks of those whose values cannot be."""
         self.tables: tuple[StoreTable, ...] = _unique(v for v in declared if isinstance(v, StoreTable))
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
         self.remainders: tuple[Remainder, ...] = _unique(v for v in declared if isinstance(v, Remainder))
@@ -356,6 +359,7 @@ Declared = TypeVar(
     PersonFile,
     Remainder,
     Lasting,
+    Readings,
     Expiring,
     NameKind,
 )

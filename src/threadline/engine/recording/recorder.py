@@ -142,7 +142,9 @@ class Recorder:
         self.shared = SharedValues(store, catalogue, clock, shared_refresh_seconds)
         self.sources = Sources(store)
         self._lock = threading.Lock()
-        self._validator = Validator(catalogue.rules, catalogue.never_ahead, catalogue.event_types)
+        self._validator = Validator(
+            catalogue.rules, catalogue.never_ahead, catalogue.event_types, catalogue.values_read
+        )
         self._plans = Plans(catalogue, self.shared)
         self._cache = PeopleCache()
         self._contention = ContentionTracker(store, self._cache)

@@ -16,6 +16,7 @@ from threadline.kernel.event import (
     CLAMPED,
     IDENTIFIER_IGNORED,
     NOT_COUNTED,
+    VALUE_IGNORED,
     WORKSPACE_FORM,
     ZONE_IGNORED,
     ZONE_TRANSLATED,
@@ -36,6 +37,7 @@ from threadline.kernel.event_limits import (
 )
 from threadline.kernel.event_type import EventTypes
 from threadline.kernel.identity import IdentityRules
+from threadline.kernel.reading import UNREAD_MAX, Reading, ReadValues
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
@@ -185,9 +187,12 @@ class _Resolved(msgspec.Struct, frozen=True, gc=False):
 class Validator:
     """Validates requests. Needs no lock: a cache entry that a race loses is computed again."""
 
-    def __init__(self, rules: IdentityRules, never_ahead: Container[str], types: EventTypes) -> None:
+    def __init__(
+        self, rules: IdentityRules, never_ahead: Container[str], types: EventTypes, values: ReadValues
+    ) -> None:
         self.identifiers = IdentifierResolver(rules)
         self._types = types
+        self._values = values
         self._never_ahead = never_ahead
         self._resolved: dict[str, dict[tuple[Identifier, ...], _Resolved]] = {}
 
@@ -234,6 +239,10 @@ class Validator:
             encoded = encode_event(event)
             if event.source_type == "direct":
                 event = _as_read(event, encoded)
+            if unread := self._unread(event):
+                # Not before: what a program gives may be a number or a time only once it is JSON.
+                event = _without_values(event, unread)
+                encoded = encode_event(event)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
         if (
@@ -250,6 +259,12 @@ class Validator:
         ):
             raise too_deep()
         return ValidatedEvent(-1, request, event, id, digest, encoded, resolved.names)
+
+    def _unread(self, event: Event) -> Sequence[Reading]:
+        """The values of an event that something reads and cannot."""
+        if event.source_type == "internal" or NOT_COUNTED in event.marks:
+            return ()
+        return self._values.unread(event)
 
     def _identifiers_of(self, workspace: str, identifiers: tuple[Identifier, ...]) -> _Resolved:
         """The resolved identifiers of an event, cached."""
@@ -327,6 +342,16 @@ def _with_zone(event: Event, zone: Any) -> Event:
         return event
     wire = {**event.wire, "zone": translated}
     return msgspec.structs.replace(event, marks=(*event.marks, ZONE_TRANSLATED), wire=wire)
+
+
+def _without_values(event: Event, unread: Iterable[Reading]) -> Event:
+    """The event marked as one with values that cannot be read. They stay where they are, and are named."""
+    zones = [reading for reading in unread if reading.meaning == "zone"]
+    names = sorted({reading.name for reading in unread if reading.meaning != "zone"})[:UNREAD_MAX]
+    new = [mark for mark, found in ((ZONE_IGNORED, zones), (VALUE_IGNORED, names)) if found]
+    marks = (*event.marks, *(mark for mark in new if mark not in event.marks))
+    wire = {**event.wire, "unread": names} if names else event.wire
+    return msgspec.structs.replace(event, marks=marks, wire=wire)
 
 
 def former_digest(event: ValidatedEvent, rules: IdentityRules) -> int:

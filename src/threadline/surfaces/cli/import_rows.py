@@ -21,6 +21,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.event_type import EventTypes
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.ids import short_hash
+from threadline.kernel.reading import ReadValues
 from threadline.kernel.rejected import KEY_LENGTH_MAX, ROW_FORM, RejectedEntry, writable
 from threadline.kernel.time import Clock, system_clock
 from threadline.surfaces.cli.import_files import BadRow, RowFile, forgotten_delimiter, open_rows
@@ -85,6 +86,7 @@ class RowChecks(NamedTuple):
     never_ahead: frozenset[str]
     """See `Validator`."""
     types: EventTypes
+    values: ReadValues
 
 
 def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Generator[RowBatch, None, None]:
@@ -92,7 +94,7 @@ def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Genera
     plan = checks.plan
     decoder = _decoder(plan, file)
     read = _reader(checks, decoder)
-    validator = Validator(checks.rules, checks.never_ahead, checks.types)
+    validator = Validator(checks.rules, checks.never_ahead, checks.types, checks.values)
     rows, number, damage = file.rows(skip), skip, None
     while damage is None:
         now = clock()

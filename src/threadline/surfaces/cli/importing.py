@@ -172,7 +172,9 @@ def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None)
 
 
 def _checks(catalogue: Catalogue, plan: Plan) -> RowChecks:
-    return RowChecks(plan, catalogue.rules, catalogue.never_ahead, catalogue.event_types.speakers)
+    return RowChecks(
+        plan, catalogue.rules, catalogue.never_ahead, catalogue.event_types.speakers, catalogue.values_read
+    )
 
 
 def _refusal(checked: Checked, catalogue: Catalogue) -> EventRejected | None:

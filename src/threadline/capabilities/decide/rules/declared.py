@@ -7,13 +7,27 @@ from typing import Any
 from threadline.capabilities.decide.rules.active_rules import ActiveRules
 from threadline.capabilities.decide.rules.definition import RULES, SETS
 from threadline.capabilities.decide.rules.policy import rules_policy
+from threadline.capabilities.foundation.conditions.values_read import merged, values_compared
 from threadline.capabilities.foundation.definitions import Definitions
+from threadline.kernel.reading import Reading, Readings
 
 
 def declare(definitions: Definitions) -> list[Any]:
     """The policy, always: rules may come at any time. As long as there are none, no event costs anything."""
     active = read_rules(definitions)
-    return [rules_policy(active)]
+    return [rules_policy(active), Readings("rules", values_read(active))]
+
+
+def values_read(active: ActiveRules) -> dict[str, list[Reading]]:
+    """What rules of files compare in the events of which they are asked, and in traits."""
+    return merged(
+        *(
+            values_compared([tree], rule_set.events)
+            for rule_set in active.sets.values()
+            for id in rule_set.rules
+            if (rule := active.rules.get(id)) is not None and (tree := rule.body.tree) is not None
+        )
+    )
 
 
 def read_rules(definitions: Definitions) -> ActiveRules:

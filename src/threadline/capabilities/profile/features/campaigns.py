@@ -8,6 +8,7 @@ from typing import Any
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.reading import Reading, Readings
 from threadline.kernel.time import format_time
 
 CAMPAIGN_DELIVERED = "campaign_delivered"
@@ -25,6 +26,8 @@ _PLACES = {CAMPAIGN_DELIVERED: _DELIVERED, CAMPAIGN_ENGAGED: 3, CAMPAIGN_IGNORED
 State = list[list[Any]]
 """[hash, campaign id, first time delivered, engaged with, ignored] of each campaign, in order; None for what has not
 happened. The order is that of hashes, so that the one to drop is always the last."""
+
+READ = Readings("campaigns", dict.fromkeys(_PLACES, (Reading(("campaign_id",), "label", CAMPAIGN_ID_LENGTH_MAX),)))
 
 
 def campaign_of(properties: dict[str, Any]) -> str | None:

@@ -14,7 +14,8 @@ from threadline.capabilities.profile.features.cells import add_key, add_money, a
 from threadline.capabilities.profile.features.definition import ANY, Feed
 from threadline.capabilities.profile.features.plan import READERS, Plan, Slot
 from threadline.capabilities.profile.features.unread import COUNTED, count_unread
-from threadline.capabilities.profile.features.values import MONDAY, day_offset_in, dig, read_currency, week_hour
+from threadline.capabilities.profile.features.values import MONDAY, day_offset_in, dig, week_hour
+from threadline.kernel.fixed import read_currency
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import DAY, HOUR
 from threadline.kernel.zones import NAME_LENGTH_MAX

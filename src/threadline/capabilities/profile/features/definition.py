@@ -42,8 +42,8 @@ from threadline.capabilities.foundation.definitions.declaring import (
     text,
 )
 from threadline.capabilities.profile.features.campaigns import CAMPAIGN_IGNORED
-from threadline.capabilities.profile.features.values import CURRENCY_LENGTH_MAX, read_currency
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.fixed import CURRENCY_LENGTH_MAX, read_currency
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.suggestion import suggestion

@@ -25,10 +25,10 @@ from threadline.capabilities.profile.features.definition import (
     content_hash,
 )
 from threadline.capabilities.profile.features.unread import COUNTED, count_unread, merged_unread, unread_name
-from threadline.capabilities.profile.features.values import dig, read_currency, read_key, read_scalar, week_hour
+from threadline.capabilities.profile.features.values import dig, read_key, read_scalar, week_hour
 from threadline.capabilities.profile.features.windows import PARTS, Series, bucket_width
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.fixed import to_fixed
+from threadline.kernel.fixed import read_currency, to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX
 

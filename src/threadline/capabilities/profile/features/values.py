@@ -15,7 +15,6 @@ from threadline.kernel.fixed import DECIMAL, DECIMAL_LENGTH_MAX
 from threadline.kernel.time import DAY, HOUR
 from threadline.kernel.zones import zone_named
 
-CURRENCY_LENGTH_MAX = 8
 SCALAR_LENGTH_MAX = 256
 """Longer texts are not kept by ``first`` and ``last``: the state of a person must stay small."""
 
@@ -61,13 +60,6 @@ def read_key(value: object) -> int | None:
     if type(value) is float and isfinite(value):
         return _text_hash(f"n{int(value)}" if value.is_integer() else f"n{value!r}")
     return None
-
-
-def read_currency(value: object) -> str:
-    """The code of a currency in capitals; empty for what is none."""
-    if type(value) is str and len(value) <= CURRENCY_LENGTH_MAX and value.isascii() and value.isalpha():
-        return value.upper()
-    return ""
 
 
 def is_out_of_range(value: object) -> bool:

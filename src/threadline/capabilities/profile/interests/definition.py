@@ -28,6 +28,7 @@ from threadline.capabilities.profile.interests.events import ACTION
 from threadline.kernel.canonical import digest64
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.reading import ENTRY, Reading
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY
 
@@ -122,6 +123,17 @@ class Source(msgspec.Struct, frozen=True):
     )
     listed: NotWritten[bool] = False
     """True: scopes stand in the event one by one, as actions have them, and not in named fields."""
+
+    @property
+    def values_read(self) -> list[Reading]:
+        """What is read in an event."""
+        fields = [(self.topic_field, TOPIC_LENGTH_MAX), (self.application_field, APPLICATION_LENGTH_MAX)]
+        read = [Reading((name,), "label", most) for name, most in fields if name]
+        if self.listed:
+            read += [Reading(("scopes",), "list"), Reading(("scopes", ENTRY), "mapping")]
+            read += [Reading(("scopes", ENTRY, "topic"), "label", SCOPE_LENGTH_MAX)]
+            return [*read, Reading(("scopes", ENTRY, "value"), "label", VALUE_LENGTH_MAX)]
+        return [*read, *(Reading((field, ENTRY), "label", VALUE_LENGTH_MAX) for _, field in self.scopes)]
 
 
 SHIPPED: Mapping[str, Source] = {

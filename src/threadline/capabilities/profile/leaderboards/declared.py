@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.foundation.conditions.values_read import merged, traits_read
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.jobs.refreshing import refresh_by_job
 from threadline.capabilities.profile.leaderboards.definition import read_boards
 from threadline.capabilities.profile.leaderboards.operations import LEADERBOARDS_GROUP, definitions, standing, top
 from threadline.capabilities.profile.leaderboards.personal import leaderboards_file
 from threadline.capabilities.profile.leaderboards.policy import boards_policy
-from threadline.capabilities.profile.leaderboards.projection import boards_projection
+from threadline.capabilities.profile.leaderboards.projection import TRAIT_LENGTH_MAX, boards_projection
 from threadline.capabilities.profile.leaderboards.refresh import boards_refresh
+from threadline.capabilities.profile.people.events import IDENTIFY
+from threadline.kernel.reading import Reading, Readings
 
 
 def declare(declared: Definitions) -> list[Any]:
@@ -30,5 +33,7 @@ def declare(declared: Definitions) -> list[Any]:
     ]
     if boards.boards:
         policy = boards_policy(boards)
+        grouped = {IDENTIFY: [Reading((board.per,), "label", TRAIT_LENGTH_MAX) for board in boards.boards if board.per]}
+        made.append(Readings("leaderboards", merged(traits_read(board.path for board in boards.boards), grouped)))
         made += [boards_projection(boards), refresh, *([] if policy is None else [policy])]
     return made

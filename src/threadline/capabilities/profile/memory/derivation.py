@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from threadline.capabilities.profile.features.values import read_currency
 from threadline.capabilities.profile.memory.claims import claims_reader
 from threadline.capabilities.profile.memory.definition import COUNTED, TYPES, Derivation, Feed, Field
 from threadline.capabilities.profile.memory.fact_state import FactStates
 from threadline.capabilities.profile.memory.paths import Element, Getter, Places, keep, renderer
 from threadline.kernel.event import Event
-from threadline.kernel.fixed import FIXED_MAX, SCALE, to_fixed
+from threadline.kernel.fixed import FIXED_MAX, SCALE, read_currency, to_fixed
 from threadline.kernel.limits import FACT_ENTRIES_MAX, FACT_EVENTS_MAX, FACT_KEY_LENGTH_MAX
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 
 from threadline.kernel.event import Event
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_VALUE_BYTES_MAX
+from threadline.kernel.reading import ENTRY
 
 Element = dict[str, Any]
 """What a fact is made of: an event's properties, or one entry of a list or mapping in them."""
@@ -51,6 +52,19 @@ class Places:
             return None
 
         return find
+
+    def read_in(self, each: Places | None, otherwise: Iterable[tuple[str, Places]]) -> Iterator[tuple[str, ...]]:
+        """The paths from the event itself, as `Reading` has them: through the entries of ``each``, or of the one entry
+        that stands in for them."""
+        for steps in self.steps:
+            root, rest = _rooted(steps, self.of_entries)
+            if root or each is None or not self.of_entries:
+                yield (root, *rest) if root == "context" else rest
+                continue
+            yield from ((*listed, ENTRY, *rest) for listed in each.read_in(None, ()))
+            for name, places in otherwise:
+                if name == rest[0]:
+                    yield from ((*path, *rest[1:]) for path in places.read_in(None, ()))
 
     def first_and_rest(self) -> tuple[Any, Getter | None]:
         """The name of a field that counts where there is one, and what else to look at. None as a name: look at once;

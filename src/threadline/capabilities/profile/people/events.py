@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from threadline.kernel.event_type import EventType, Maybe, Properties
+from threadline.kernel.reading import Reading, Readings
 
 IDENTIFY = "identify"
 GROUP = "group"
@@ -50,4 +51,11 @@ EVENT_TYPES = (
         shown=("rule", "tag"),
         lasts="a profile is made of it",
     ),
+)
+READ = Readings(
+    "people",
+    {
+        IDENTIFY: [Reading(("timezone",), "zone")],
+        **dict.fromkeys((TAG_ADDED, TAG_REMOVED), (Reading(("tag",), "text"),)),
+    },
 )

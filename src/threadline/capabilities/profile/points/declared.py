@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.foundation.conditions.values_read import traits_read
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.points.definition import read_points
 from threadline.capabilities.profile.points.operations.tables import history, tables
 from threadline.capabilities.profile.points.policy import points_policy
 from threadline.capabilities.profile.points.projection import points_projection
 from threadline.kernel.calendar import Calendar
+from threadline.kernel.reading import Readings
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -17,4 +19,6 @@ def declare(definitions: Definitions) -> list[Any]:
     points = read_points(definitions)
     if points is None:
         return []
-    return [points_projection(points), points_policy(points), history(Calendar(points.timezone)), tables(points)]
+    read = Readings("points", traits_read(multiplier.path for multiplier in points.multipliers))
+    asked = (history(Calendar(points.timezone)), tables(points))
+    return [points_projection(points), points_policy(points), read, *asked]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.foundation.conditions.values_read import merged, values_compared
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.jobs.refreshing import refresh_by_job
 from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP, definitions, members, person, sizes
 from threadline.capabilities.profile.segments.policy import segments_policy
 from threadline.capabilities.profile.segments.refresh import segments_refresh
+from threadline.kernel.reading import Readings
 
 
 def declare(declared: Definitions) -> list[Any]:
@@ -25,4 +27,7 @@ def declare(declared: Definitions) -> list[Any]:
             SEGMENTS_GROUP, refresh, "Check everybody's segments again, in a job.", "Checked everybody's segments again"
         ),
     ]
-    return made if segments is None else [*made, segments_policy(segments), refresh]
+    if segments is None:
+        return made
+    compared = merged(*(values_compared([segment.conditions.tree], ()) for segment in segments))
+    return [*made, segments_policy(segments), refresh, Readings("segments", compared)]

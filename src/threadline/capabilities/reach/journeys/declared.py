@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from threadline.capabilities.foundation.conditions.values_read import merged, values_compared
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.features.definition import TIMEZONE
 from threadline.capabilities.reach.journeys.definition import DECLARED, Journey
@@ -12,7 +13,9 @@ from threadline.capabilities.reach.journeys.operations import acting, people
 from threadline.capabilities.reach.journeys.operations import definitions as in_force
 from threadline.capabilities.reach.journeys.policy import journeys_policy
 from threadline.capabilities.reach.journeys.program import mistakes
+from threadline.capabilities.reach.journeys.steps import steps_of
 from threadline.capabilities.reach.mail.definition import read_mail
+from threadline.kernel.reading import Reading, Readings
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -28,7 +31,17 @@ def declare(definitions: Definitions) -> list[Any]:
     mail = read_mail(definitions)
     templates = mail.templates.values() if mail is not None else ()
     transactional = frozenset(template.name for template in templates if template.transactional)
+    made.append(Readings("journeys", merged(*map(_values_read, journeys))))
     return [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"), transactional)]
+
+
+def _values_read(journey: Journey) -> dict[str, list[Reading]]:
+    """What a journey compares in the events that it looks at, and in traits."""
+    trees = [on.conditions for on in journey.ons]
+    for step in steps_of(journey.steps):
+        trees += [step.condition, *(branch.conditions for branch in step.choice)]
+    compared = [values_compared([tree.tree], journey.types) for tree in trees if tree is not None]
+    return merged(*compared, *(values_compared(on.where.parts, on.types) for on in journey.ons))
 
 
 def read_journeys(definitions: Definitions) -> Sequence[Journey] | None:
