@@ -344,11 +344,11 @@ def _with_zone(event: Event, zone: Any) -> Event:
     return msgspec.structs.replace(event, marks=(*event.marks, ZONE_TRANSLATED), wire=wire)
 
 
-def _without_values(event: Event, unread: Iterable[Reading]) -> Event:
+def _without_values(event: Event, readings: Iterable[Reading]) -> Event:
     """The event marked as one with values that cannot be read. They stay where they are, and are named."""
-    zones = [reading for reading in unread if reading.meaning == "zone"]
-    names = sorted({reading.name for reading in unread if reading.meaning != "zone"})[:UNREAD_MAX]
-    new = [mark for mark, found in ((ZONE_IGNORED, zones), (VALUE_IGNORED, names)) if found]
+    zones = [reading for reading in readings if reading.meaning == "zone"]
+    names = sorted({reading.name for reading in readings if reading.meaning != "zone"})[:UNREAD_MAX]
+    new = [mark for mark, unread in ((ZONE_IGNORED, zones), (VALUE_IGNORED, names)) if unread]
     marks = (*event.marks, *(mark for mark in new if mark not in event.marks))
     wire = {**event.wire, "unread": names} if names else event.wire
     return msgspec.structs.replace(event, marks=marks, wire=wire)

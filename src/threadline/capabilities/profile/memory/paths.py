@@ -53,15 +53,15 @@ class Places:
 
         return find
 
-    def read_in(self, each: Places | None, otherwise: Iterable[tuple[str, Places]]) -> Iterator[tuple[str, ...]]:
-        """The paths from the event itself, as `Reading` has them: through the entries of ``each``, or of the one entry
+    def read_in(self, entries: Places | None, otherwise: Iterable[tuple[str, Places]]) -> Iterator[tuple[str, ...]]:
+        """The paths from the event itself, as `Reading` has them: through ``entries`` of a list, or of the one entry
         that stands in for them."""
         for steps in self.steps:
             root, rest = _rooted(steps, self.of_entries)
-            if root or each is None or not self.of_entries:
+            if root or entries is None or not self.of_entries:
                 yield (root, *rest) if root == "context" else rest
                 continue
-            yield from ((*listed, ENTRY, *rest) for listed in each.read_in(None, ()))
+            yield from ((*listed, ENTRY, *rest) for listed in entries.read_in(None, ()))
             for name, places in otherwise:
                 if name == rest[0]:
                     yield from ((*path, *rest[1:]) for path in places.read_in(None, ()))
