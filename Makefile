@@ -32,7 +32,6 @@ SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_
 CFN_GUARD := tests/deploy/cfn_guard/node_modules/.installed
 # PySpark brings its own Java engine, 450 MB, and an older pandas: a venv of its own, which sees the parts of the other one.
 SPARK := $(if $(filter 0,$(THREADLINE_TEST_SPARK)),,$(VENV)-spark/.installed)
-FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
@@ -62,9 +61,8 @@ test: setup ## Run every test; a line says how long it will take
 compiled: $(VENV)/.test
 	@$(COMPILED) $(BIN)/python -m pytest --collect-only -q >/dev/null 2>&1 || true
 
-test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
-	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m tests.how_long test-fast \
-		$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(FAST)
+test-fast: $(VENV)/.test ## Run what takes under a minute: most of the pure rooms and the engine, few examples of each law
+	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m tests.how_long test-fast $(BIN)/python -m tests.fast
 
 torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1)
 	@$(COMPILED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

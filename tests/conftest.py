@@ -29,6 +29,8 @@ EXAMPLES = {
     "torture": 40,
 }
 """Profile -> how many examples Hypothesis tries of each test that draws."""
+COSTLY_EXAMPLES = 3
+"""How many of a test that is marked `costly`; with the profile torture as many as any other."""
 
 for _name, _examples in EXAMPLES.items():
     # A deadline per example would fail on a busy machine and prove nothing; whole files are slow, not single examples.
@@ -95,7 +97,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if is_hypothesis_test(getattr(item, "obj", None)) or "seed" in getattr(item, "fixturenames", ()):
         item.add_marker("drawn")
     if PROFILE != "torture" and os.environ.get("THREADLINE_TEST_CONFORMANCE") != "all":
-        try_few(item)
+        try_few(item, COSTLY_EXAMPLES if item.get_closest_marker("costly") else None)
 
 
 @pytest.hookimpl(trylast=True)

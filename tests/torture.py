@@ -52,7 +52,9 @@ def steps() -> Iterator[Step]:
         ("tests/stores/test_dynamodb_local.py",),
         {"THREADLINE_TEST_PROFILE": "torture"},
     )
-    yield Step("operations", ("tests/surfaces/test_schemathesis.py",), {"THREADLINE_TEST_PROFILE": "torture"})
+    operations = ("tests/surfaces/test_schemathesis.py", "tests/surfaces/test_forging.py")
+    yield Step("operations", operations, {"THREADLINE_TEST_PROFILE": "torture"})
+    yield Step("costly draws on DynamoDB", ("-m", "costly", "tests/stores"), {"THREADLINE_TEST_PROFILE": "torture"})
     yield Step(
         "mail while workers are killed", ("tests/senders/test_mail_killed.py",), {"THREADLINE_TEST_MAIL_KILLS": "90"}
     )
@@ -71,10 +73,27 @@ def steps() -> Iterator[Step]:
     yield Step(
         "kills", ("tests/laws/test_kill.py", "tests/stores/test_sqlite_wal.py"), {"THREADLINE_TEST_KILLS": "250"}
     )
+    several = {
+        "THREADLINE_TEST_DEFINITION_BOMBS": "200",
+        "THREADLINE_TEST_FIRST_CONTACTS": "400",
+        "THREADLINE_TEST_MOVE_KILLS": "10",
+        "THREADLINE_TEST_SPARK_PEOPLE": "2000",
+    }
+    yield Step(
+        "definitions, first contacts, moves and Spark",
+        (
+            "tests/laws/test_definition_bombs.py",
+            "tests/stores/test_first_contacts.py",
+            "tests/conformance/test_moving_between.py",
+            "tests/exports/spark/test_spark.py",
+        ),
+        several,
+    )
     surgery = {"THREADLINE_TEST_WAL_KILLS": "40", "THREADLINE_TEST_WAL_SURGERIES": "10"}
     yield Step("surgery on write-ahead logs", ("tests/stores/test_wal_surgery.py",), surgery)
     yield Step("steps of the clock", ("tests/surfaces/test_clock_processes.py",), {"THREADLINE_TEST_CLOCK_KILLS": "20"})
     exported = {f"THREADLINE_TEST_{name}_KILLS": "50" for name in ("CURATED", "ICEBERG", "LAKE", "SEARCH")}
+    exported["THREADLINE_TEST_CURATED_SEEDS"] = "10"
     yield Step("exports while they are killed", ("-k", "killed", "tests/exports"), exported)
     yield Step(
         "killed jobs",

@@ -69,8 +69,13 @@ def imports(source: Source) -> set[str]:
     return found
 
 
-def definitions(source: Source) -> Iterator[tuple[str, int]]:
+@cache
+def definitions(source: Source) -> tuple[tuple[str, int], ...]:
     """Names that a file gives: to itself, to classes, functions, parameters and variables, with their lines."""
+    return tuple(_definitions(source))
+
+
+def _definitions(source: Source) -> Iterator[tuple[str, int]]:
     yield Path(source.path).stem, 1
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ClassDef | Function):

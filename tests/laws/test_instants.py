@@ -263,6 +263,7 @@ def life(random: Random) -> list[Step]:
 
 
 @pytest.mark.slow
+@pytest.mark.costly
 @given(scenarios.randoms)
 @settings(max_examples=20, phases=UNSHRUNK)
 def test_every_reader_counts_what_occurred_before_the_instant(random: Random) -> None:

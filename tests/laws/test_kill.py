@@ -26,7 +26,7 @@ PEOPLE = 12
 BIRTH_SECONDS = (0.001, 0.08)
 ANSWERS = (1, 15)
 BETWEEN_ANSWERS_SECONDS = (0.0, 0.01)
-KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "40"))
+KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "20"))
 ROUNDS_PER_FILE = 25
 EVENTS_PER_FILE = 6_000
 """More than a file's rounds can tell, so that every kill finds the child at work."""

@@ -128,6 +128,7 @@ def run(store: Store, seed: int, pages: int, joins: float) -> tuple[Counter[Any]
     return sent(asked), left
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", sorted(OPENED))
 @given(seed=st.integers(0, 1 << 32), pages=st.integers(0, 16), joins=st.sampled_from([0.0, 0.3]))
 def test_events_amid_a_fill_send_what_they_send_after_it(

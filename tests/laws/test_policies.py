@@ -99,6 +99,7 @@ def lived(random: Random, length: int) -> tuple[list[str], set[tuple[str, str]]]
     return problems, emitted
 
 
+@pytest.mark.costly
 @settings(max_examples=10)
 @given(random=scenarios.randoms)
 def test_plausible_events(random: Random) -> None:

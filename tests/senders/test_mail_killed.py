@@ -14,7 +14,7 @@ import pytest
 from tests.servers import dynamodb, postgres
 
 ROOT = Path(__file__).parents[2]
-KILLS = int(os.environ.get("THREADLINE_TEST_MAIL_KILLS", "9"))
+KILLS = int(os.environ.get("THREADLINE_TEST_MAIL_KILLS", "6"))
 """Of the embedded store; the others get a third."""
 PEOPLE_PER_KILL = 20
 SEED = f"--seed={os.environ.get('THREADLINE_TEST_SEED', '1')}"

@@ -28,7 +28,7 @@ from threadline.stores.memory import MemoryStore
 from threadline.stores.postgres.store import PostgresStore
 from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
 
-FLIPS = int(os.environ.get("THREADLINE_TEST_FLIPS", "40"))
+FLIPS = int(os.environ.get("THREADLINE_TEST_FLIPS", "18"))
 OTHERS = FLIPS // 6
 """On each of the other stores; half of all are on SQLite."""
 SCHEMAS_AT_ONCE = 8

@@ -48,6 +48,7 @@ def engine(tmp_path: Path, clock: Clock) -> Iterator[Engine]:  # noqa: F811 - th
     store.close()
 
 
+@pytest.mark.costly
 @settings(max_examples=7)
 @given(scenarios.histories(count_max=40), scenarios.randoms)
 def test_the_same_calls_give_the_same_dump(history: list[Event], random: Random) -> None:

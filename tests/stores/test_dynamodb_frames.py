@@ -182,6 +182,7 @@ def assert_nobody_notices(url: str, steps: list[tuple[str, int, Key, int]]) -> N
         script.close()
 
 
+@pytest.mark.costly
 @settings(max_examples=15)
 @given(STEPS)
 def test_whatever_happens_to_frames_the_store_says_the_same(steps: list[tuple[str, int, Key, int]]) -> None:

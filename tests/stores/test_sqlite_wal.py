@@ -19,7 +19,7 @@ from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
 from threadline.stores.sqlite.wal import WAL_GROWTH_MAX, WriteAheadLog
 from threadline.testing.store_cases import entry, record
 
-KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "40")) * 2 // 5
+KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "20")) * 2 // 5
 
 
 def writing(store: SqliteStore, first: int, stop: Callable[[], bool]) -> int:
