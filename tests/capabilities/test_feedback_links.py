@@ -19,7 +19,7 @@ from threadline.capabilities.reach.feedback.machines import Click, machine, mach
 from threadline.capabilities.reach.feedback.repetitions import COUNTING
 from threadline.capabilities.reach.feedback.routes import location
 from threadline.capabilities.reach.feedback.tracking import tracked_html, tracked_text
-from threadline.capabilities.reach.mail.address import tagged
+from threadline.capabilities.reach.mail.message import tagged
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import SECOND, format_time
 

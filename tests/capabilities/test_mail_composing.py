@@ -17,10 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.mail_stage import SHOP, MailStage, parsed
-from threadline.capabilities.reach.mail.address import Address, address_of
-from threadline.capabilities.reach.mail.composing import LINE_OCTETS_MAX, Header, Parties, compose
+from threadline.capabilities.reach.mail.message import LINE_OCTETS_MAX, Address, Header, Parties, address_of, compose
 from threadline.capabilities.reach.mail.plain_text import text_of
-from threadline.capabilities.reach.mail.rendering import Rendered
+from threadline.capabilities.reach.mail.templates import Rendered
 from threadline.kernel.address import parse_address
 from threadline.kernel.errors import InvalidAddress, InvalidValue
 

@@ -9,7 +9,7 @@ import pytest
 from tests.capabilities.mail_stage import SHOP, STARTS_AT, MailStage
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.people.definition import rules
-from threadline.capabilities.reach.mail.effect import mail_effect
+from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded

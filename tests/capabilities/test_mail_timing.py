@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from threadline.capabilities.reach.journeys.definition import Journey
 from threadline.capabilities.reach.mail.definition import Cap, Mail, QuietHours
-from threadline.capabilities.reach.mail.timing import capped_until
+from threadline.capabilities.reach.mail.preparation import capped_until
 from threadline.kernel.calendar import quiet_until
 from threadline.kernel.time import DAY, MINUTE, SECOND
 

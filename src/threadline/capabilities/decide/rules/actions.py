@@ -29,7 +29,7 @@ from threadline.capabilities.reach.feedback import events as feedback
 from threadline.capabilities.reach.journeys import events as journeys
 from threadline.capabilities.reach.journeys.events import JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED
 from threadline.capabilities.reach.mail import events as mail
-from threadline.capabilities.reach.mail.effect import mail_effect
+from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ACTIONS_MAX, EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from threadline.capabilities.reach.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, broadcast_of, due_at
 from threadline.capabilities.reach.broadcasts.projection import BROADCASTS
 from threadline.capabilities.reach.broadcasts.repository import stopped
-from threadline.capabilities.reach.mail.effect import mail_effect
+from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Policy, PolicyView, Read, Wish
 from threadline.kernel.ports import Ports

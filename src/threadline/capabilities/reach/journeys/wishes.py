@@ -9,7 +9,7 @@ from threadline.capabilities.reach.journeys.definition import Journey
 from threadline.capabilities.reach.journeys.events import JOURNEY_ENTERED, JOURNEY_EXITED, JOURNEY_MOVED
 from threadline.capabilities.reach.journeys.projection import Run
 from threadline.capabilities.reach.journeys.walk import Mail, Walk, mails_of
-from threadline.capabilities.reach.mail.effect import mail_effect
+from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.kernel.policy import CancelTimer, Effect, Emit, Timer, Wish
 from threadline.kernel.time import LATEST, format_time
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from threadline.capabilities.reach.feedback.events import MAIL_SENT, MAIL_SKIPPED
+from threadline.kernel.event import Event
+from threadline.kernel.event_counter import EventCounter
 from threadline.kernel.event_type import EventType, Maybe, Properties
 
 __all__ = ["MAIL_REQUESTED", "MAIL_SENT", "MAIL_SKIPPED"]
@@ -28,4 +30,14 @@ EVENT_TYPES = (
         sentence="Asked to send the mail “{template}”",
         shown=("journey", "rule", "sender", "template", "topic"),
     ),
+)  # fmt: skip
+
+
+def _reason(event: Event) -> tuple[str, ...] | None:
+    return (str(event.properties.get("reason", "")),)
+
+
+SUPPRESSIONS = EventCounter(
+    "suppressions_total", "Mails that were not sent because they may not be.", ("reason",), frozenset({MAIL_SKIPPED}),
+    _reason,
 )  # fmt: skip

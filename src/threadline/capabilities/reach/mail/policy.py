@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadline.capabilities.reach.mail.definition import KIND, SHARED
-from threadline.capabilities.reach.mail.effect import mail_effect
 from threadline.capabilities.reach.mail.events import MAIL_REQUESTED
+from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.capabilities.reach.mail.templates import Templates
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Policy, PolicyView, Read, Shared, Wish

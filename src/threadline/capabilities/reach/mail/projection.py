@@ -16,16 +16,18 @@ from threadline.capabilities.reach.feedback.events import (
     MAIL_SENT,
 )
 from threadline.capabilities.reach.mail.definition import KIND
-from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
-from threadline.capabilities.reach.mail.timing import WARM_UP, warm_up_partition
+from threadline.capabilities.reach.mail.events import MAIL_REQUESTED, MAIL_SKIPPED
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import MAIL_LEDGER_MAX, MAIL_TEMPLATES_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.names import PATH_NAME
+from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN
 from threadline.kernel.time import DAY, format_time, parse_time
 
+WARM_UP = "mail_warm_up"
+"""Table of the mails that a new domain has sent on a day."""
 STATUSES = (
     (MAIL_SKIPPED, "skipped"), (EFFECT_PARKED, "failed"), (EFFECT_UNKNOWN, "unknown"), (MAIL_SENT, "sent"),
     (MAIL_DELAYED, "delayed"), (MAIL_DELIVERED, "delivered"), (MAIL_OPENED, "opened"), (MAIL_CLICKED, "clicked"),
@@ -40,6 +42,7 @@ _GONE = _SENT_BIT | _BITS[EFFECT_UNKNOWN]
 _BY_MACHINES = frozenset({MAIL_OPENED, MAIL_CLICKED})
 
 _MESSAGE_LENGTH_MAX = 64
+_DOMAIN_LENGTH_MAX = 255
 
 _SENT_AT, _FIRST_AT, _SEEN, _TEMPLATE, _TRANSACTIONAL = range(5)
 _COUNT, _FIRST, _LAST = range(3)
@@ -148,6 +151,11 @@ def marketing_sent(view: Mapping[str, Any]) -> list[int]:
     ]
 
 
+def warm_up_partition(workspace: str, domain: str, day: int) -> str:
+    """The partition of the mails of a domain on a day, counted from 1970-01-01 in UTC."""
+    return f"{workspace}/{domain}/{day}"
+
+
 def _event_rows(recorded: Recorded) -> Iterable[Row]:
     event = recorded.event
     domain = event.properties.get("domain")
@@ -156,8 +164,6 @@ def _event_rows(recorded: Recorded) -> Iterable[Row]:
         partition = warm_up_partition(event.workspace, domain, event.occurred_at // DAY)
         yield Row(WARM_UP, partition, f"{event.occurred_at:020d}.{recorded.id}")
 
-
-_DOMAIN_LENGTH_MAX = 255
 
 LEDGER = Projection(
     name="mail",
@@ -172,3 +178,9 @@ LEDGER = Projection(
     in_place=_in_place,
 )
 """Ordered, because the oldest mail of a full ledger is dropped; feedback in any order changes nothing before that."""
+
+WARM_UP_TABLE = StoreTable(WARM_UP, "event_rows", why="it counts mails of a day, by the ids of events")
+MAILS_FILE = PersonFile(
+    "mails", "Mails to you", "Mails that were sent to you, or were to be and were left out, and why.",
+    joined(shown_views("mail"), shown_events(MAIL_SENT, MAIL_SKIPPED, MAIL_REQUESTED)), ("mail",),
+)  # fmt: skip

@@ -10,14 +10,10 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.reach.feedback.finding import outcomes_of
-from threadline.capabilities.reach.mail.context import context_of
 from threadline.capabilities.reach.mail.events import MAIL_SENT
-from threadline.capabilities.reach.mail.letter import Cause
-from threadline.capabilities.reach.mail.links import example_links
-from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
-from threadline.capabilities.reach.mail.order import order_of
-from threadline.capabilities.reach.mail.rendering import TemplateFailed, render
-from threadline.capabilities.reach.mail.templates import Templates
+from threadline.capabilities.reach.mail.operations import MAIL_GROUP
+from threadline.capabilities.reach.mail.order import Cause, example_links, order_of, with_context
+from threadline.capabilities.reach.mail.templates import TemplateFailed, Templates, render
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
@@ -66,9 +62,9 @@ def as_sent(templates: Templates, context: Context[Ports], params: MailAsSentPar
     recorded_at = instant(sent.recorded_at)
     view = person_as_of(context, f"{identifier.kind}:{identifier.value}", recorded_at).view
     order = order_of(templates, compiled, view, params.message, {**record, "subject": ""})
-    values = {**order.variables, **example_links(order), "topic": order.topic, "message_id": order.id}
     cause = Cause(ports, context.workspace, str(record.get("event") or record.get("cause") or ""))
-    (rendered,) = render(ports.confined, [(compiled, context_of(compiled, view, cause, order.sender, values))])
+    order = with_context(order, view, cause, example_links(order))
+    (rendered,) = render(ports.confined, [(compiled, order.context)])
     if isinstance(rendered, TemplateFailed):
         raise rendered
     return MailAsSent(

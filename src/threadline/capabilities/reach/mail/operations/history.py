@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef
 from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.parameters import AsOf
-from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
+from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name
 from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
 from threadline.kernel.disclosure import not_personal

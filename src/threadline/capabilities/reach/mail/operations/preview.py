@@ -10,28 +10,38 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import checked_id
 from threadline.capabilities.reach.consent.refusal import refusals
-from threadline.capabilities.reach.mail.address import address_of
-from threadline.capabilities.reach.mail.context import Facts, sample_of
 from threadline.capabilities.reach.mail.definition import INBOX
-from threadline.capabilities.reach.mail.letter import Cause, Letter, draft, filled_in, write
-from threadline.capabilities.reach.mail.links import PREFERENCES, UNSUBSCRIBE, example_links, links_of
-from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
+from threadline.capabilities.reach.mail.message import Message, address_of, message_of
+from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name, Version
-from threadline.capabilities.reach.mail.order import mailing_of, order_of
-from threadline.capabilities.reach.mail.rendering import TemplateFailed
-from threadline.capabilities.reach.mail.sample_person import SamplePerson
-from threadline.capabilities.reach.mail.templates import Templates
+from threadline.capabilities.reach.mail.order import (
+    PREFERENCES,
+    UNSUBSCRIBE,
+    Cause,
+    Facts,
+    example_links,
+    links_of,
+    mailing_of,
+    order_of,
+    with_context,
+)
+from threadline.capabilities.reach.mail.templates import Compiled, TemplateFailed, Templates, render
 from threadline.kernel.disclosure import PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.operation import Context, Operation, always, shaped_operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Ports
+from threadline.kernel.projection import Edge
 
 PREVIEW = "0" * 32
 """Stands for the id of the effect."""
 CLIPPED_BYTES = 102_000
 """Gmail shows no more of an HTML part."""
 SUBJECT_SHOWN = 70
+
+
+_ADA = (Identifier("user_id", "ada"), Identifier("email", "ada@example.com"))
 
 
 class MailPreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +72,55 @@ class MailPreviewResult(msgspec.Struct, kw_only=True):
     warnings: Annotated[list[str], Meta(description="What is likely not meant, or keeps it from being sent."), SENTENCE]
 
 
+class _SamplePerson:
+    """A `PersonView` of somebody made up: whatever a template asks for is there, under its own name. A trait
+    `first_name` is the text "[first_name]"."""
+
+    def __init__(self, compiled: Compiled, workspace: str, at: int) -> None:
+        self.person = "0" * 32
+        self.workspace = workspace
+        self.identifiers = _ADA
+        self.at = at
+        self._compiled = compiled
+
+    def view(self, name: str, at: int | None = None) -> Any:
+        """See `PersonView`."""
+        if name == "profile":
+            return {"traits": self._below("person", "traits"), "tags": [], "groups": {}}
+        if name == "features":
+            return {name: {"value": 1} for name in self._compiled.read_below("features") if name}
+        return None
+
+    def events(self, name: str, edge: Edge) -> list[Recorded]:
+        """See `PersonView`."""
+        return []
+
+    def due(self, name: str, at: int | None = None) -> int | None:
+        """See `PersonView`."""
+        return None
+
+    def ahead(self, at: int | None = None) -> int | None:
+        """See `PersonView`."""
+        return None
+
+    def event(self) -> Recorded | None:
+        """See `threadline.capabilities.reach.mail.order.Facts`."""
+        event = Event(
+            type="example", identifiers=_ADA, occurred_at=self.at, key="", properties=self._below("event", "properties")
+        )  # fmt: skip
+        return Recorded(event, "0" * 32, self.person, 1, self.at)
+
+    def _below(self, root: str, part: str) -> dict[str, str]:
+        steps = (path.split(".") for path in self._compiled.reads)
+        return {step[2]: f"[{step[2]}]" for step in steps if step[:2] == [root, part] and len(step) > 2}
+
+
+def _examples(compiled: Compiled) -> dict[str, Any]:
+    """The values of variables that have an example."""
+    examples = {name: variable.example for name, variable in compiled.template.variables.items()}
+    return {name: example for name, example in examples.items() if example is not None}
+
+
 @shaped_operation(
     "POST /v1/mail/templates/{template}/preview",
     MAIL_GROUP,
@@ -77,11 +136,11 @@ def preview(templates: Templates, context: Context[Ports], params: MailPreviewPa
         compiled = templates.reread(params.template)  # files that are being written are shown as they are now
     else:
         compiled = templates.named(params.template)
-    sample = SamplePerson(compiled, context.workspace, context.now)
+    sample = _SamplePerson(compiled, context.workspace, context.now)
     view: PersonView = sample
     if params.person:
         view = ports.reader.as_of(ports.reader.person(context.workspace, params.person), context.now)
-    data = {"template": params.template, "variables": sample_of(compiled, params.variables or {})}
+    data = {"template": params.template, "variables": _examples(compiled) | (params.variables or {})}
     order = order_of(templates, compiled, view, PREVIEW, data)
     warnings = []
     if address_of(order.address) is None:
@@ -95,31 +154,32 @@ def preview(templates: Templates, context: Context[Ports], params: MailPreviewPa
         warnings.append(f"it cannot be sent yet: {error}")
         links = example_links(order)
     cause: Facts = Cause(ports, context.workspace, checked_id(params.event)) if params.event else sample
-    drafted = draft(view, order, cause, links)
+    order = with_context(order, view, cause, links)
+    (rendered,) = render(ports.confined, [(order.compiled, order.context)])
     try:
-        letter = write(ports, drafted, filled_in(ports, [drafted])[0], is_tracked=False)
+        message = message_of(ports, order, rendered, is_tracked=False)
     except TemplateFailed as error:
         hint = (
             "" if params.person and params.event else "preview it for a `person`, and with the `event` that it is about"
         )
         raise TemplateFailed(str(error), hint=hint) from None
     return MailPreviewResult(
-        template=params.template, version=compiled.version, subject=letter.rendered.subject,
-        sender=order.sender.address, recipient=letter.recipient.mailbox, html=letter.rendered.html,
-        text=letter.rendered.text, message=letter.message.decode("utf-8", "replace"),
-        warnings=[*warnings, *_warnings(letter)],
+        template=params.template, version=compiled.version, subject=message.rendered.subject,
+        sender=order.sender.address, recipient=message.recipient.mailbox, html=message.rendered.html,
+        text=message.rendered.text, message=message.octets.decode("utf-8", "replace"),
+        warnings=[*warnings, *_warnings(message)],
     )  # fmt: skip
 
 
-def _warnings(letter: Letter) -> Iterator[str]:
-    rendered = letter.rendered
+def _warnings(message: Message) -> Iterator[str]:
+    rendered = message.rendered
     if len(rendered.subject) > SUBJECT_SHOWN:
         yield f"the subject has {len(rendered.subject)} characters; most programs show {SUBJECT_SHOWN} at most"
     if len(rendered.html.encode()) > CLIPPED_BYTES:
         yield f"the HTML part has {len(rendered.html.encode()):,} bytes; Gmail clips what is beyond {CLIPPED_BYTES:,}"
     if rendered.html and "<img" in rendered.html and "alt=" not in rendered.html:
         yield "its pictures have no `alt`, so that readers without pictures see nothing"
-    if not letter.order.transactional and not letter.order.compiled.reads & {UNSUBSCRIBE, PREFERENCES}:
+    if not message.order.transactional and not message.order.compiled.reads & {UNSUBSCRIBE, PREFERENCES}:
         yield "nothing in it leads to `unsubscribe_url` or `preferences_url`; programs without a button need a link"
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import EventId, PersonRef, checked_id
 from threadline.capabilities.foundation.events.requests import RequestKey, derived_key, place_and_key, wish
 from threadline.capabilities.reach.mail.events import MAIL_REQUESTED
-from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
+from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name
 from threadline.capabilities.reach.mail.policy import NAME, REQUEST
 from threadline.capabilities.reach.mail.templates import Templates

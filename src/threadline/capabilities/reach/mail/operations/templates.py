@@ -9,9 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.reach.mail.definition import SHARED
-from threadline.capabilities.reach.mail.operations.group import MAIL_GROUP
-from threadline.capabilities.reach.mail.rendering import Compiled
-from threadline.capabilities.reach.mail.templates import Templates, version_of
+from threadline.capabilities.reach.mail.operations import MAIL_GROUP
+from threadline.capabilities.reach.mail.templates import Compiled, Templates, version_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation

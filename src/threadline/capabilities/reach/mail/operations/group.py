@@ -1,7 +1,0 @@
-"""The noun that the operations share."""
-
-from __future__ import annotations
-
-from threadline.kernel.operation import Group
-
-MAIL_GROUP = Group("mail", "Mail to people: templates, previews, and what was sent.")
