@@ -1,8 +1,8 @@
 """Where a person's data lies: what each table of the store has of people, and which file of an archive shows it.
 
 The data map of privacy law (GDPR access and erasure, CCPA). The export and the erasure of a person go by the same
-declarations. Each capability makes its own, in `personal.py`; the engine's are in
-`engine/maintenance/store_tables.py`. A table or a projection without one fails a law.
+declarations. Each capability makes its own, beside its projection or, where there are several, in `personal.py`; the
+engine's are in `engine/maintenance/store_tables.py`. A table or a projection without one fails a law.
 
     >>> from threadline.kernel.personal import PersonFile
     >>> chats = PersonFile(

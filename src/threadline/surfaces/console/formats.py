@@ -11,6 +11,8 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 
+MAIL_COUNTS = ("sent", "delivered", "opened", "clicked", "bounced", "complained", "replied")
+"""What became of mails, in the order in which screens show it: members of the counts of `feedback_counters`."""
 _SHARES = frozenset({"removal", "lift", "rate"})
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
 LATE = MINUTE

@@ -21,7 +21,7 @@ from threadline.capabilities.ask.analytics.conditions_sql import (
 from threadline.capabilities.foundation.conditions.fields import EVENT
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
-from threadline.kernel.analytics import Sql, Table, filled, literal
+from threadline.kernel.analytics import IN_ORDER, Sql, Table, filled, literal
 from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL, EventTypes
@@ -38,6 +38,23 @@ NAMED = Sql(
     f"CASE WHEN coalesce(value, '') = '' THEN '' WHEN value IN (FROM best) THEN value ELSE {literal(OTHER)} END"
 )
 """The value of a break-down as it is shown, where the table ``best`` has the most frequent ones."""
+NUMBERED = f"""chosen AS (
+  SELECT person, position, occurred_at, epoch_us(occurred_at) AS moment, $value AS value, $anchor AS is_anchor
+  FROM events $join WHERE $chosen
+),
+begun AS (
+  SELECT *, coalesce(moment - lag(moment) OVER own >= $gap, true) AS begins
+  FROM chosen WINDOW own AS (PARTITION BY person ORDER BY {IN_ORDER})
+),
+numbered AS (
+  SELECT *, count(*) FILTER (WHERE begins) OVER (
+    PARTITION BY person ORDER BY {IN_ORDER} ROWS UNBOUNDED PRECEDING
+  ) AS session
+  FROM begun
+)"""
+"""Sessions: a person's events until the first pause as long as a gap, as in the curated table, each numbered by how
+many of its person's events began one. Tables up to ``numbered``, from ``$value`` (with its ``$join``), ``$anchor``,
+``$chosen`` and ``$gap``."""
 EXACT = "exact"
 
 ASKED = free(values=(OTHER,), asked_by="by")

@@ -10,6 +10,7 @@ from threadline.kernel.documents import Documents, Stored
 from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import PROPOSALS_MAX
 from threadline.kernel.operation import Context
+from threadline.kernel.personal import StoreTable
 from threadline.kernel.ports import WithStore
 from threadline.kernel.store import Batch, Delete, Put
 from threadline.kernel.typed import prepared
@@ -77,3 +78,6 @@ def _commit(context: Context[WithStore], write: Put | Delete) -> None:
 
 def _id(section: str, name: str) -> str:
     return f"{section}/{name}"
+
+
+PROPOSAL_TABLE = StoreTable(PROPOSAL, "nobody", why="definitions that somebody proposes, for everybody")

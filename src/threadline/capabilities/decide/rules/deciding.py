@@ -17,7 +17,8 @@ from threadline.capabilities.foundation.conditions import Path, Subject, Traced
 from threadline.capabilities.foundation.conditions.fields import reader, reason_of
 from threadline.capabilities.foundation.conditions.tracing import field_name, shortened
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event import Recorded, event_id
+from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.event_counter import EventCounter
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Emit, Wish, source_of
 from threadline.kernel.time import format_time
@@ -250,3 +251,15 @@ def output_at(output: Mapping[str, Any], steps: Path) -> Any:
 def _failed(rule: Rule, rule_set: str, answer: Answer, error: Exception) -> Decided:
     text = str(error) if isinstance(error, InvalidValue) else f"{type(error).__name__}: {error}"
     return Decided(rule, rule_set, answer, acted(ERROR, {"error": text[:1_000]}, []), {})
+
+
+def _rule_of(event: Event) -> tuple[str, ...] | None:
+    # Anybody may send an event of this type, and fill a label with what they like.
+    if event.source != SOURCE:
+        return None
+    return str(event.properties.get("rule", "")), str(event.properties.get("version", ""))
+
+
+DECISIONS = EventCounter(
+    "decisions_total", "Decisions of rules.", ("rule", "version"), frozenset({DECISION_MADE}), _rule_of
+)

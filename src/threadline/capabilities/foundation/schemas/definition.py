@@ -109,3 +109,8 @@ def _check(problem: Problem) -> Callable[[Event], None]:
             raise EventRejected(VIOLATION, violation)
 
     return check
+
+
+def declare(definitions: Definitions) -> list[Requirement]:
+    """A requirement for each type of events that has a schema."""
+    return read_schemas(definitions)

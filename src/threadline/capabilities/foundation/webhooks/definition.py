@@ -10,6 +10,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.definitions.declaring import (
     Form,
     Given,
@@ -115,3 +116,9 @@ DESTINATIONS = Named(
 SECTION = DESTINATIONS.declared
 DESTINATION = NameKind(DESTINATIONS.what, lambda definitions: definitions.names_in(DESTINATIONS.section))
 """Any is right where none is declared."""
+
+
+def declare(definitions: Definitions) -> list[Queue]:
+    """A queue for each destination, and those for addresses that rules name themselves."""
+    destinations = DESTINATIONS.read(definitions).values
+    return [*url_queues(), *(destination.queue for destination in destinations.values())]

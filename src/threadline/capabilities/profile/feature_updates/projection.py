@@ -8,6 +8,7 @@ from threadline.capabilities.profile.feature_updates.events import FEATURES_CHAN
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
+from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import format_time
 
@@ -51,3 +52,12 @@ def feature_updates_projection() -> Projection:
         view=_view,
         faster=Faster(merge=lambda first, second: keep_smallest(merge_entries(first, second, newest), _KNOWN_MAX)),
     )
+
+
+FEATURE_UPDATES_FILE = PersonFile(
+    "feature_updates",
+    "Figures that were passed on",
+    "When figures about you changed and other systems were told.",
+    joined(shown_views(PROJECTION), shown_events(FEATURES_CHANGED)),
+    (PROJECTION,),
+)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from threadline.capabilities.foundation.events.forms import instant
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import newest
+from threadline.kernel.personal import PersonFile, shown_views
 from threadline.kernel.projection import Faster, Projection
 
 NAME = "attribution"
@@ -101,4 +102,12 @@ ATTRIBUTION = Projection(
     fold=_fold,
     view=_view,
     faster=Faster(merge=_merge),
+)
+
+ATTRIBUTION_FILE = PersonFile(
+    "attribution",
+    "How you found the way here",
+    "The campaigns and pages from which you came first and last.",
+    shown_views("attribution"),
+    ("attribution",),
 )

@@ -29,6 +29,7 @@ from threadline.capabilities.profile.interests.state import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import keep_smallest, merge_entries
+from threadline.kernel.personal import PersonFile, shown_views
 from threadline.kernel.projection import Depends, Faster, Fold, Projection
 from threadline.kernel.time import DAY
 
@@ -178,3 +179,12 @@ def _merge_cells(first: list[int], second: list[int], most: int) -> list[int]:
         counts[slot] = counts.get(slot, 0) + count
     slots = sorted(counts)[-SLOTS_MAX:]
     return [number for slot in slots for number in (slot, min(counts[slot], most) if most else counts[slot])]
+
+
+INTERESTS_FILE = PersonFile(
+    "interests",
+    "What seems to interest you",
+    "Topics that your actions point to, with their weight.",
+    shown_views("interests"),
+    ("interests",),
+)

@@ -6,7 +6,11 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.profile.points.definition import Points
-from threadline.capabilities.profile.points.events import LEDGER, POINTS_ANOMALY_DETECTED
+from threadline.capabilities.profile.points.events import (
+    LEDGER,
+    OWN,
+    POINTS_ANOMALY_DETECTED,
+)
 from threadline.capabilities.profile.points.ledger import (
     EARNED,
     EXPIRED,
@@ -23,6 +27,7 @@ from threadline.capabilities.profile.points.ledger import (
 )
 from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.event import Recorded
+from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import format_time
 
@@ -71,3 +76,12 @@ def _view(
 def _due(calendar: Calendar, expires_after: int | None, state: State, now: int) -> int | None:
     following = next_expiry(state, calendar, expires_after, now)
     return None if following is None else following[0]
+
+
+POINTS_FILE = PersonFile(
+    "points",
+    "Your points",
+    "The balance, and every line of the ledger: what was earned, spent, put right or has expired, and why.",
+    joined(shown_views("points"), shown_events(*OWN)),
+    ("points",),
+)

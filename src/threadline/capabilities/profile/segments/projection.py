@@ -11,6 +11,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEGMENTS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.names import NAME
+from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.store import Item, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time
@@ -135,3 +136,12 @@ SEGMENTS = Projection(
     faster=Faster(merge=merge),
 )
 """It commutes: of leaving it keeps the last time, of entering the times after that, of words the newest."""
+
+SEGMENT_TABLE = StoreTable(TABLE, "state_rows", shown_in="segments")
+SEGMENTS_FILE = PersonFile(
+    "segments",
+    "Groups that you are counted among",
+    "Groups of similar customers that you belong to, since when, and when you entered and left others.",
+    joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED)),
+    ("segments",),
+)

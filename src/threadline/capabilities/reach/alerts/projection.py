@@ -9,6 +9,7 @@ from threadline.capabilities.reach.alerts.events import ALERT_DISMISSED
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import ALERT_DISMISSALS_MAX, ALERT_VERSIONS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
+from threadline.kernel.personal import PersonFile, shown_views
 from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -54,4 +55,12 @@ DISMISSALS = Projection(
     fold=_fold,
     view=_view,
     faster=Faster(merge=merge),
+)
+
+ALERTS_FILE = PersonFile(
+    "alerts",
+    "Notices that you have closed",
+    "Notices in the application that you did not want to see any more.",
+    shown_views("alerts"),
+    ("alerts",),
 )

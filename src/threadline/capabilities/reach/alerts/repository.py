@@ -10,6 +10,7 @@ from threadline.kernel.documents import Documents, Numbered, changed
 from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import ALERT_VERSIONS_MAX, ALERTS_MAX, BATCH_WRITES_MAX
 from threadline.kernel.operation import Context
+from threadline.kernel.personal import StoreTable
 from threadline.kernel.ports import WithCatalogue, WithRecorder, WithShared, WithStore
 from threadline.kernel.store import Check, Delete, Key, Put
 
@@ -184,3 +185,8 @@ def _over(context: Context[Needs], id: str) -> Iterator[Delete | Check]:
         yield Delete(Key(ALERTS, context.workspace, name))
         # Another process may just have prolonged it. The item is written once for each version.
         yield Check(_NEWEST.key(context.workspace, name), entry.number)
+
+
+_OPERATORS = "what operators tell everybody"
+NEWEST_TABLE = StoreTable(NEWEST, "nobody", why=_OPERATORS)
+VERSIONS_TABLE = StoreTable(VERSIONS, "nobody", why=_OPERATORS)

@@ -11,6 +11,7 @@ from threadline.capabilities.reach.journeys.events import (
     JOURNEY_EXITED,
     JOURNEY_PAUSED,
     JOURNEY_RESUMED,
+    REQUESTS,
     RUN_EVENTS,
 )
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
@@ -20,6 +21,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.limits import JOURNEY_VARIABLE_BYTES_MAX, JOURNEY_VARIABLES_MAX, JOURNEYS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.names import NAME
+from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import format_time, parse_time
@@ -393,3 +395,12 @@ PROJECTION = Projection(
     faster=Faster(merge=merge),
 )
 """It commutes: each event of a run says all that the newest one has to, and numbers say which one that is."""
+
+JOURNEY_TABLE = StoreTable(TABLE, "state_rows", shown_in="journeys")
+JOURNEYS_FILE = PersonFile(
+    "journeys",
+    "Series of messages",
+    "Series of messages that you are in or were in, and how far.",
+    joined(shown_views(JOURNEYS), shown_events(*RUN_EVENTS, *REQUESTS)),
+    (JOURNEYS,),
+)

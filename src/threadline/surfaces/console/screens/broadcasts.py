@@ -7,7 +7,7 @@ from typing import Any
 
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.mail_counts import COUNTED
+from threadline.surfaces.console.formats import MAIL_COUNTS
 from threadline.surfaces.console.sentences import event_name
 from threadline.surfaces.console.trace import tree_of_conditions
 
@@ -100,14 +100,14 @@ def _results(asking: Asking) -> Mapping[str, Any]:
     recipients = asking.ask("broadcasts_recipients", id=asking.path["id"], cursor=asking.query.get("cursor"), limit=20)
     counts = counters["counts"]
     # Bounces come from the provider's answer as well. Whoever reports deliveries, opens or the like reports them all.
-    reports = any(counts[outcome] for outcome in COUNTED if outcome not in ("sent", "bounced"))
+    reports = any(counts[outcome] for outcome in MAIL_COUNTS if outcome not in ("sent", "bounced"))
     return {
         "counters": counters,
-        "counted": COUNTED,
+        "counted": MAIL_COUNTS,
         "recipients": recipients,
         "id": asking.path["id"],
         "named": NAMED,
-        "reported": {outcome: reports or outcome == "sent" or bool(counts[outcome]) for outcome in COUNTED},
+        "reported": {outcome: reports or outcome == "sent" or bool(counts[outcome]) for outcome in MAIL_COUNTS},
         "skipped": SKIPPED,
     }
 

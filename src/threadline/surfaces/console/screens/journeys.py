@@ -9,7 +9,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.flowchart import drawn
-from threadline.surfaces.console.mail_counts import COUNTED
+from threadline.surfaces.console.formats import MAIL_COUNTS
 from threadline.surfaces.console.screens.drafts import proposals
 
 PAGE = 30
@@ -42,7 +42,7 @@ def _people(asking: Asking) -> Mapping[str, Any]:
 
 def _counters(asking: Asking) -> Mapping[str, Any]:
     counters = asking.ask("feedback_counters", journey=asking.path["name"])
-    return {"counters": counters, "counted": COUNTED, "labels": step_labels(asking, asking.path["name"])}
+    return {"counters": counters, "counted": MAIL_COUNTS, "labels": step_labels(asking, asking.path["name"])}
 
 
 def step_labels(asking: Asking, journey: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.mail_counts import COUNTED
+from threadline.surfaces.console.formats import MAIL_COUNTS
 from threadline.surfaces.console.screens.journeys import step_labels
 
 PAGE = 40
@@ -46,7 +46,7 @@ def _html(asking: Asking) -> Mapping[str, Any]:
 
 
 def _counters(asking: Asking) -> Mapping[str, Any]:
-    return {"counters": asking.ask("feedback_counters", template=asking.path["name"]), "counted": COUNTED}
+    return {"counters": asking.ask("feedback_counters", template=asking.path["name"]), "counted": MAIL_COUNTS}
 
 
 def _mails(asking: Asking) -> Mapping[str, Any]:

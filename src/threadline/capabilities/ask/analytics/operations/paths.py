@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import (
     ASKED,
+    NUMBERED,
     OTHER,
     Answered,
     By,
@@ -22,7 +23,6 @@ from threadline.capabilities.ask.analytics.parts import (
     step_of,
     type_sql,
 )
-from threadline.capabilities.ask.analytics.visits import NUMBERED
 from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow

@@ -12,6 +12,7 @@ from threadline.capabilities.ask.analytics.parts import (
     ASKED,
     EMPTY_LEFT_OUT,
     NAMED,
+    NUMBERED,
     OTHER,
     Answered,
     By,
@@ -27,7 +28,6 @@ from threadline.capabilities.ask.analytics.parts import (
     step_of,
     value_of,
 )
-from threadline.capabilities.ask.analytics.visits import NUMBERED
 from threadline.capabilities.foundation.events.forms import Date, Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
