@@ -14,7 +14,7 @@ segments, features, points, decisions and mails are derived from one ordered, id
 Its options are ``workspace``, ``source``, ``definitions``, ``readonly``, ``capabilities``, ``settings`` and
 ``clock``. `Client` and `AsyncClient` have the same methods on a server (``url``, ``token``). Errors are
 `ThreadlineError`, by kind. `Event`, `Projection`, `Policy` and `Operation` are for those who extend it:
-docs/how-to-add-a-capability.md.
+docs/how-to-add-a-capability.md. The code opens with docs/read-the-code.md.
 """
 
 from __future__ import annotations

@@ -86,6 +86,21 @@ def test_the_example_of_a_module_runs(source: Source, tmp_path: Path, monkeypatc
         session.close()
 
 
+def test_the_reading_path_begins_with_the_six_ideas_and_takes_an_hour() -> None:
+    page = (ROOT / "docs" / "read-the-code.md").read_text().partition("## Then")[0]
+    paths = re.findall(r"^\| `([\w/]+\.py)` \|", page, re.MULTILINE)
+    ideas = ["event", "event_type", "projection", "policy", "operation", "store"]
+    assert paths[:6] == [f"kernel/{idea}.py" for idea in ideas]
+    files = {f"src/threadline/{path}": (ROOT / "src" / "threadline" / path).read_text() for path in paths}
+    assert 10 <= len(paths) == len(files) <= 14
+    assert 2_000 < sum(text.count("\n") for text in files.values()) < 4_000
+    # What each row says to look at is in its file.
+    for path, named in re.findall(r"^\| `([\w/]+\.py)` \| ([^|]+) \|", page, re.MULTILINE):
+        text = files[f"src/threadline/{path}"]
+        names = [name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", named)]
+        assert [name for name in names if not re.search(rf"\b{name}\b", text)] == [], path
+
+
 @pytest.mark.parametrize("source", public(), ids=name_of)
 def test_files_named_by_a_public_module_exist(source: Source) -> None:
     named = re.findall(r"(?:docs|tests)/[\w/.-]+\.(?:md|py)", opening(source))
