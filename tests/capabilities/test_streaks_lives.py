@@ -38,9 +38,28 @@ calendar: {day_start: "04:00"}
 """
 LATE = 32 * DAY
 LATENESS = (
-    0, 0, 0, 1, 10 * MINUTE, 3 * HOUR, 20 * HOUR, -HOUR, -23 * HOUR, 2 * DAY, 30 * DAY, 31 * DAY, LATE - HOUR, LATE - 1,
-    LATE, LATE + 1, LATE + HOUR, 33 * DAY, 40 * DAY, 70 * DAY, 200 * DAY,
-)  # fmt: skip
+    0,
+    0,
+    0,
+    1,
+    10 * MINUTE,
+    3 * HOUR,
+    20 * HOUR,
+    -HOUR,
+    -23 * HOUR,
+    2 * DAY,
+    30 * DAY,
+    31 * DAY,
+    LATE - HOUR,
+    LATE - 1,
+    LATE,
+    LATE + 1,
+    LATE + HOUR,
+    33 * DAY,
+    40 * DAY,
+    70 * DAY,
+    200 * DAY,
+)
 """How long after it occurs an event becomes known."""
 PAUSES = (0, 1, 10 * MINUTE, 10 * MINUTE, HOUR, 7 * HOUR, DAY - 1, DAY, 2 * DAY, 33 * DAY)
 ZONES = ("UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "America/New_York", "+05:30", "No/Where", None)

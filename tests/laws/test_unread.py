@@ -113,9 +113,19 @@ def test_a_value_that_a_view_ignores_though_it_is_there_is_marked(type: str) -> 
 # --- what is declared ------------------------------------------------------------------------------
 
 READABLE: dict[Meaning, Any] = {
-    "number": "12.5", "whole": 2, "plain": "x", "label": "x", "text": "x", "currency": "EUR", "list": [], "mapping": {},
-    "many": [], "day": "2026-01-01", "instant": "2026-01-01T00:00:00Z", "zone": "Europe/Rome",
-}  # fmt: skip
+    "number": "12.5",
+    "whole": 2,
+    "plain": "x",
+    "label": "x",
+    "text": "x",
+    "currency": "EUR",
+    "list": [],
+    "mapping": {},
+    "many": [],
+    "day": "2026-01-01",
+    "instant": "2026-01-01T00:00:00Z",
+    "zone": "Europe/Rome",
+}
 READ = sorted(
     (type, reading)
     for type in FULL.values_read.types

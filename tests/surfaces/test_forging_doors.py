@@ -79,9 +79,12 @@ def by_import(folder: Path, types: list[str]) -> Engine:
         rows.writerow(["type", "user", "day", "points", "marker"])
         rows.writerows([type, "ada", "2026-02-01", 1_000, MARKER] for type in types)
     mapping = {
-        "type": {"column": "type"}, "time": "day", "user_id": "user", "key": ["type"],
+        "type": {"column": "type"},
+        "time": "day",
+        "user_id": "user",
+        "key": ["type"],
         "properties": {"points": {"column": "points", "number": True}, "marker": "marker"},
-    }  # fmt: skip
+    }
     summary = import_file(engine, Plan(folder / "rows.csv", parse_mapping(mapping), "default", "ledger"))
     assert summary.accepted == len(types), summary
     return engine
@@ -119,9 +122,7 @@ def recording() -> Iterator[str]:
 
 def takes_an_event(operation: Operation) -> bool:
     """Whether a caller says an event to it, not only names one."""
-    return any(
-        NativeEvent.__name__ in str(hint) for hint in getattr(operation.params, "__annotations__", {}).values()
-    )  # fmt: skip
+    return any(NativeEvent.__name__ in str(hint) for hint in getattr(operation.params, "__annotations__", {}).values())
 
 
 def test_every_way_to_the_recorder_is_a_door_that_is_tried(engine: Engine) -> None:

@@ -131,11 +131,29 @@ HEADERS = st.sampled_from(
         b"X-Failed-Recipients: a@b.example, \xff@",
     ]
 )
-LINES = st.sampled_from([
-    b"--b", b"--b--", b"", b"could not be delivered to the following recipient:", b"<a@b.example>:", b"Action: failed",
-    b"Final-Recipient: rfc822; a@b.example", b"Status: 5.1.1", b"Feedback-Type: abuse", b"On 1, ada wrote:", b"> x",
-    b"From: x", b"Received: y", b"\xff\xfe\x00", b"<style>", b"=?", b"@" * 50, b"-----Original Message-----", b"-- ",
-])  # fmt: skip
+LINES = st.sampled_from(
+    [
+        b"--b",
+        b"--b--",
+        b"",
+        b"could not be delivered to the following recipient:",
+        b"<a@b.example>:",
+        b"Action: failed",
+        b"Final-Recipient: rfc822; a@b.example",
+        b"Status: 5.1.1",
+        b"Feedback-Type: abuse",
+        b"On 1, ada wrote:",
+        b"> x",
+        b"From: x",
+        b"Received: y",
+        b"\xff\xfe\x00",
+        b"<style>",
+        b"=?",
+        b"@" * 50,
+        b"-----Original Message-----",
+        b"-- ",
+    ]
+)
 
 
 @given(st.lists(HEADERS, max_size=8), st.lists(LINES | HEADERS, max_size=40))

@@ -43,8 +43,9 @@ def exposures(shop: Threadline, person: str) -> list[dict[str, Any]]:
 
 def test_segment_member_gets_the_variant_of_the_rule(shop: Threadline) -> None:
     assert ask(shop, "ada", "new_checkout") == (
-        200, {"key": "new_checkout", "reason": "TARGETING_MATCH", "variant": "on", "value": True, "metadata": {}},
-    )  # fmt: skip
+        200,
+        {"key": "new_checkout", "reason": "TARGETING_MATCH", "variant": "on", "value": True, "metadata": {}},
+    )
 
 
 def test_unknown_targeting_key_is_evaluated_and_creates_nobody(shop: Threadline) -> None:
@@ -72,8 +73,12 @@ def test_split_draws_by_hash_in_the_declared_shares_and_always_the_same(shop: Th
 
 def test_flag_that_is_not_enabled_gives_otherwise_and_exposes_nobody(shop: Threadline) -> None:
     assert ask(shop, "ada", "limit")[1] == {
-        "key": "limit", "reason": "DISABLED", "variant": "low", "value": 10, "metadata": {},
-    }  # fmt: skip
+        "key": "limit",
+        "reason": "DISABLED",
+        "variant": "low",
+        "value": 10,
+        "metadata": {},
+    }
     assert exposures(shop, "ada") == []
 
 
@@ -145,10 +150,12 @@ def test_flags_of_somebody_are_what_programs_get_for_them(shop: Threadline) -> N
         ("a: {variants: {x: 1}, otherwise: x, rules: [{split: {z: 1}}]}", "there is no variant 'z'"),
         ("a: {variants: {x: 1}, otherwise: x, rules: [{}]}", "give a variant, or a split with weights"),
         ("a: {variants: {x: 1}, otherwise: x, rules: [{split: {x: 0}}]}", "at least one weight is above 0"),
-        ("a: {variants: {x: 1}, otherwise: x, rules: [{when: {field: feature.x, gt: 1}, variant: x}]}",
-         "nothing is known under 'feature'; did you mean 'features'?"),
+        (
+            "a: {variants: {x: 1}, otherwise: x, rules: [{when: {field: feature.x, gt: 1}, variant: x}]}",
+            "nothing is known under 'feature'; did you mean 'features'?",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistake_in_a_flag_is_named_with_its_place(tmp_path: Path, flags: str, message: str) -> None:
     file = tmp_path / "threadline.yaml"
     file.write_text(f"flags:\n  {flags}\n")
@@ -161,9 +168,13 @@ def test_mistake_in_a_flag_is_named_with_its_place(tmp_path: Path, flags: str, m
 def test_exposure_that_a_write_key_claims_is_no_view_and_in_no_experiment(shop: Threadline) -> None:
     ask(shop, "ada", "new_checkout")
     forged = threadline.Event(
-        type=FLAG_EXPOSED, identifiers=(threadline.Identifier("user_id", "bob"),), occurred_at=1, key="forged",
-        source_type="external", properties={"flag": "new_checkout", "variant": "on", "reason": "SPLIT"},
-    )  # fmt: skip
+        type=FLAG_EXPOSED,
+        identifiers=(threadline.Identifier("user_id", "bob"),),
+        occurred_at=1,
+        key="forged",
+        source_type="external",
+        properties={"flag": "new_checkout", "variant": "on", "reason": "SPLIT"},
+    )
     shop.engine.recorder.record([forged])
     assert shop.person("bob").views["flags"] == {}
     rows = shop.analytics.experiment(

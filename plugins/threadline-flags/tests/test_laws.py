@@ -50,9 +50,13 @@ def test_what_people_were_shown_comes_back_with_the_capability(tmp_path: Path) -
     with threadline.open(store, definitions=file) as shop:
         shop.identify("ada")
         exposed = threadline.Event(
-            type=FLAG_EXPOSED, identifiers=(threadline.Identifier("user_id", "ada"),), occurred_at=1, key="1",
-            source_type="internal", properties=shown,
-        )  # fmt: skip
+            type=FLAG_EXPOSED,
+            identifiers=(threadline.Identifier("user_id", "ada"),),
+            occurred_at=1,
+            key="1",
+            source_type="internal",
+            properties=shown,
+        )
         assert shop.engine.recorder.record([exposed])[0].status == "accepted"
         before = shop.person("ada").views["flags"]
     with threadline.open(store, settings=Settings(capabilities="-flags")) as shop:

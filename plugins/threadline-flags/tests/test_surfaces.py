@@ -128,18 +128,24 @@ def test_http_command_line_python_and_agents_answer_alike(server: Server) -> Non
     done = subprocess.run(
         [sys.executable, "-m", "threadline", "flags", "of", "ada", "--json"],
         env={**server.environment, "THREADLINE_URL": server.url, "THREADLINE_TOKEN": server.token},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == over_http
     called = {
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
         "params": {"name": "tell_about_person", "arguments": {"about": "flags", "id": "ada"}},
-    }  # fmt: skip
+    }
     headers = {
-        "authorization": f"Bearer {server.token}", "content-type": "application/json",
+        "authorization": f"Bearer {server.token}",
+        "content-type": "application/json",
         "accept": "application/json, text/event-stream",
-    }  # fmt: skip
+    }
     request = urllib.request.Request(f"{server.url}/mcp", json.dumps(called).encode(), headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         assert "TARGETING_MATCH" in answer.read().decode()

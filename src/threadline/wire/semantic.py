@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 CATALOGUE = (
-    "agent_insight", "campaign_delivered", "campaign_engaged", "campaign_ignored", "conversation_ended",
-    "conversation_started", "discount_accepted", "discount_requested", "form_submitted", "interest_detected",
-    "objection_raised", "product_asked", "product_viewed", "purchase_abandoned", "purchase_completed",
-    "purchase_refunded", "sentiment_detected", "subscription_cancelled", "subscription_created",
-)  # fmt: skip
+    "agent_insight",
+    "campaign_delivered",
+    "campaign_engaged",
+    "campaign_ignored",
+    "conversation_ended",
+    "conversation_started",
+    "discount_accepted",
+    "discount_requested",
+    "form_submitted",
+    "interest_detected",
+    "objection_raised",
+    "product_asked",
+    "product_viewed",
+    "purchase_abandoned",
+    "purchase_completed",
+    "purchase_refunded",
+    "sentiment_detected",
+    "subscription_cancelled",
+    "subscription_created",
+)
 """The types that the shipped definitions know."""
 
 # The catalogue's own names are also understood in Segment's style: `Form Submitted` is `form_submitted`.

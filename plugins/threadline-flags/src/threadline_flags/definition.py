@@ -37,9 +37,11 @@ def _value(part: Part) -> Any:
 
 
 VALUE: Form[Any] = Form(
-    (bool, int, float, str, list, dict), "true, a number, a text, a list or a mapping", _value,
+    (bool, int, float, str, list, dict),
+    "true, a number, a text, a list or a mapping",
+    _value,
     {"type": ["boolean", "number", "string", "array", "object"]},
-)  # fmt: skip
+)
 
 
 def _variant(part: Part) -> str:
@@ -105,8 +107,16 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-FLAGS = Named("flags", "flag", struct(Flag), "Feature flags by name.", "new_checkout", most=FLAGS_MAX, names=NAME,
-              named="use letters, digits, - _ and ., such as new_checkout")  # fmt: skip
+FLAGS = Named(
+    "flags",
+    "flag",
+    struct(Flag),
+    "Feature flags by name.",
+    "new_checkout",
+    most=FLAGS_MAX,
+    names=NAME,
+    named="use letters, digits, - _ and ., such as new_checkout",
+)
 
 
 def read_flags(definitions: Definitions) -> dict[str, Flag]:

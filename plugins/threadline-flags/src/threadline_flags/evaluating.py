@@ -25,9 +25,12 @@ class Evaluation(NamedTuple):
 def subject_of(view: Callable[[str], Any], key: str, context: Mapping[str, Any], now: int) -> Subject:
     """Somebody whom rules are asked about: their views, and the context of the call as ``event.properties``."""
     event = Event(
-        type="flag_asked", identifiers=(Identifier("user_id", key[:512] or "nobody"),), occurred_at=now, key="flag",
+        type="flag_asked",
+        identifiers=(Identifier("user_id", key[:512] or "nobody"),),
+        occurred_at=now,
+        key="flag",
         properties=dict(context),
-    )  # fmt: skip
+    )
     return Subject(view, Recorded(event, id="0" * 32, thread="0" * 32, sequence=0, recorded_at=now), at=now)
 
 

@@ -36,14 +36,24 @@ def routes(flags: Mapping[str, Flag]) -> list[PublicRoute]:
     """The two addresses of the protocol."""
     return [
         PublicRoute(
-            "ofrep_evaluate_flag", "Evaluate a flag for somebody, by OFREP.", "POST", f"{PATH}/{{key}}",
-            partial(_one, flags), per_minute=PER_MINUTE, scope="read",
+            "ofrep_evaluate_flag",
+            "Evaluate a flag for somebody, by OFREP.",
+            "POST",
+            f"{PATH}/{{key}}",
+            partial(_one, flags),
+            per_minute=PER_MINUTE,
+            scope="read",
         ),
         PublicRoute(
-            "ofrep_evaluate_flags", "Evaluate all flags for somebody, by OFREP.", "POST", PATH,
-            partial(_all, flags), per_minute=PER_MINUTE, scope="read",
+            "ofrep_evaluate_flags",
+            "Evaluate all flags for somebody, by OFREP.",
+            "POST",
+            PATH,
+            partial(_all, flags),
+            per_minute=PER_MINUTE,
+            scope="read",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _one(flags: Mapping[str, Flag], engine: Ports, request: PublicRequest) -> PublicAnswer:

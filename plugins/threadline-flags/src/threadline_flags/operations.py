@@ -104,7 +104,10 @@ def list_(flags: Mapping[str, Flag], context: Context[object], params: NoParams)
     return FlagList(
         flags=[
             FlagView(
-                name=name, description=flag.description, enabled=flag.enabled, variants=flag.variants,
+                name=name,
+                description=flag.description,
+                enabled=flag.enabled,
+                variants=flag.variants,
                 otherwise=flag.otherwise,
                 rules=[
                     ({} if rule.conditions is None else {"when": rule.conditions.plain})
@@ -114,7 +117,7 @@ def list_(flags: Mapping[str, Flag], context: Context[object], params: NoParams)
             )
             for name, flag in flags.items()
         ]
-    )  # fmt: skip
+    )
 
 
 @shaped_operation(
@@ -165,7 +168,8 @@ def what_if(flags: Mapping[str, Flag], context: Context[Records], params: WhatIf
         for side, variant in zip(sides, pair, strict=True):
             side[variant] += people
     return WhatIfResult(
-        people_read=read, exact=not after,
+        people_read=read,
+        exact=not after,
         before={} if declared is None else {name: looked_at.estimate(n) for name, n in sorted(sides[0].items())},
         after={name: looked_at.estimate(n) for name, n in sorted(sides[1].items())},
         changes=[
@@ -173,7 +177,7 @@ def what_if(flags: Mapping[str, Flag], context: Context[Records], params: WhatIf
             for (before, to), people in sorted(counts.items())
             if before != to
         ],
-    )  # fmt: skip
+    )
 
 
 def _targeting_key(person: Any) -> str:

@@ -8,9 +8,12 @@ from threadline_flags.events import FLAG_EXPOSED
 from threadline_flags.projection import NAME
 
 FLAGS_FILE = PersonFile(
-    "flags", "What you were shown", "Variants of features that you were shown, and when.",
-    joined(shown_views(NAME), shown_events(FLAG_EXPOSED)), (NAME,),
-)  # fmt: skip
+    "flags",
+    "What you were shown",
+    "Variants of features that you were shown, and when.",
+    joined(shown_views(NAME), shown_events(FLAG_EXPOSED)),
+    (NAME,),
+)
 FLAG_EXPOSURES = SqlView(
     "flag_exposures",
     "What people were shown, once a day: person, day, flag, variant and reason.",

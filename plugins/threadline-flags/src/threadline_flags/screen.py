@@ -20,7 +20,13 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 
 FLAGS_SCREEN = Screen(
-    name="flags", path="/flags", title="Flags", template="threadline_flags:flags.html", load=_load,
-    operation="flags_list", summary="Who is shown what, by what is known of them now.", area="Rules and features",
+    name="flags",
+    path="/flags",
+    title="Flags",
+    template="threadline_flags:flags.html",
+    load=_load,
+    operation="flags_list",
+    summary="Who is shown what, by what is known of them now.",
+    area="Rules and features",
     order=26,
-)  # fmt: skip
+)

@@ -62,11 +62,15 @@ def expose(engine: Records, asked: Asked, flag: Flag, given: Evaluation, now: in
     engine.recorder.record(
         [
             Event(
-                type=FLAG_EXPOSED, identifiers=(person.identifiers[person.id],), occurred_at=now,
+                type=FLAG_EXPOSED,
+                identifiers=(person.identifiers[person.id],),
+                occurred_at=now,
                 # Two calls at the same moment are one exposure.
-                key=f"{person.id}/{now // DAY}/{flag.name}/{given.variant}", source=SOURCE, source_type="internal",
+                key=f"{person.id}/{now // DAY}/{flag.name}/{given.variant}",
+                source=SOURCE,
+                source_type="internal",
                 workspace=person.workspace,
                 properties={"flag": flag.name, "variant": given.variant, "reason": given.reason},
             )
         ]
-    )  # fmt: skip
+    )

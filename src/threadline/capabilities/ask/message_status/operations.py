@@ -184,6 +184,11 @@ def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> It
 def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> Iterator[MessageEffect]:
     for effect in context.engine.delivery.caused_by(events, POLICY):
         yield MessageEffect(
-            policy=effect.policy, decision="", action=effect.kind, wished=effect.data, status=status_of(effect.status),
-            effect=effect.status.id, outcomes=[event_view(outcome) for outcome in effect.status.outcomes],
-        )  # fmt: skip
+            policy=effect.policy,
+            decision="",
+            action=effect.kind,
+            wished=effect.data,
+            status=status_of(effect.status),
+            effect=effect.status.id,
+            outcomes=[event_view(outcome) for outcome in effect.status.outcomes],
+        )

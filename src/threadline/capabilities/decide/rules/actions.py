@@ -46,11 +46,23 @@ LEVELS = ("debug", "info", "warning", "error")
 
 RESERVED = frozenset(
     type.name
-    for room in (alerts, broadcasts, consent, feature_updates, feedback, journeys, leaderboards, mail, points, rules,
-                 segments, streaks)
+    for room in (
+        alerts,
+        broadcasts,
+        consent,
+        feature_updates,
+        feedback,
+        journeys,
+        leaderboards,
+        mail,
+        points,
+        rules,
+        segments,
+        streaks,
+    )
     for type in room.EVENT_TYPES
     if type.speaker != "anyone"
-)  # fmt: skip
+)
 """Types that mean something only because Threadline itself says them; no rule may put them into a thread."""
 
 EVENT_TYPE = "event type"

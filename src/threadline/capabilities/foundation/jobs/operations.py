@@ -67,10 +67,20 @@ class JobsPage(msgspec.Struct, kw_only=True):
 def job_view(job: Job) -> JobView:
     """A job in the form in which it is read."""
     return JobView(
-        id=job.id, kind=job.kind, state=job.state, counts=job.counts, due_at=instant(job.due_at),
-        failures=job.failures, refused=job.was_refused, problem=job.problem, waits_for=job.waiting, params=job.params,
-        created_at=instant(job.created_at), created_by=job.created_by, changed_at=instant(job.changed_at),
-    )  # fmt: skip
+        id=job.id,
+        kind=job.kind,
+        state=job.state,
+        counts=job.counts,
+        due_at=instant(job.due_at),
+        failures=job.failures,
+        refused=job.was_refused,
+        problem=job.problem,
+        waits_for=job.waiting,
+        params=job.params,
+        created_at=instant(job.created_at),
+        created_by=job.created_by,
+        changed_at=instant(job.changed_at),
+    )
 
 
 def has_ended(view: JobView) -> bool:

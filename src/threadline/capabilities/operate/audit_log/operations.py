@@ -28,8 +28,9 @@ class AuditLogParams(TimePage, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="Only calls of this operation, such as `people_merge`, or of a group.", max_length=100)
     ] = ""
     object: Annotated[str, Meta(description="Only what was about this, such as `user_id:42`.", max_length=600)] = ""
-    outcome: Annotated[str, Meta(description="Only what came to this: done, refused or the code of an error.",
-                                 max_length=100)] = ""  # fmt: skip
+    outcome: Annotated[
+        str, Meta(description="Only what came to this: done, refused or the code of an error.", max_length=100)
+    ] = ""
 
 
 class AuditEntryView(msgspec.Struct, kw_only=True):
@@ -63,9 +64,13 @@ class AuditLogPage(msgspec.Struct, kw_only=True):
 def list_(context: Context[WithAuditLog], params: AuditLogParams) -> AuditLogPage:
     """List what was changed by whom, the newest first."""
     entries, following = context.engine.audit_log.page(
-        context.workspace, start=time_param(params.start), stop=time_param(params.stop),
-        before=checked_cursor(params.cursor, _CURSOR), limit=params.limit, wanted=lambda entry: _wanted(params, entry),
-    )  # fmt: skip
+        context.workspace,
+        start=time_param(params.start),
+        stop=time_param(params.stop),
+        before=checked_cursor(params.cursor, _CURSOR),
+        limit=params.limit,
+        wanted=lambda entry: _wanted(params, entry),
+    )
     return AuditLogPage(entries=[_view(entry) for entry in entries], next=following)
 
 
@@ -80,6 +85,13 @@ def _wanted(params: AuditLogParams, entry: AuditEntry) -> bool:
 
 def _view(entry: AuditEntry) -> AuditEntryView:
     return AuditEntryView(
-        at=instant(entry.at), who=entry.who, credential=entry.credential, surface=entry.surface,
-        operation=entry.operation, object=entry.object, given=entry.given, outcome=entry.outcome, id=entry.id,
-    )  # fmt: skip
+        at=instant(entry.at),
+        who=entry.who,
+        credential=entry.credential,
+        surface=entry.surface,
+        operation=entry.operation,
+        object=entry.object,
+        given=entry.given,
+        outcome=entry.outcome,
+        id=entry.id,
+    )

@@ -70,10 +70,17 @@ def _line(context: Context[WithReader], effect: UnknownEffect | DeadLetter) -> d
     pending = effect.pending
     person = context.engine.reader.by_thread(pending.thread)
     return {
-        "id": pending.id, "kind": pending.effect.kind, "queue": effect.queue, "policy": pending.policy,
-        "cause": pending.cause, "person": "" if person is None else person.id, "attempts": pending.attempts,
-        "why": effect.why, "since": format_time(effect.at), "data": pending.effect.data,
-    }  # fmt: skip
+        "id": pending.id,
+        "kind": pending.effect.kind,
+        "queue": effect.queue,
+        "policy": pending.policy,
+        "cause": pending.cause,
+        "person": "" if person is None else person.id,
+        "attempts": pending.attempts,
+        "why": effect.why,
+        "since": format_time(effect.at),
+        "data": pending.effect.data,
+    }
 
 
 # --- unknown ----------------------------------------------------------------------------------
@@ -243,11 +250,14 @@ def timers(context: Context[Needs], params: TimersParams) -> TimersPage:
     people = context.engine.reader.by_threads([timer.thread for timer in timers])
     lines = [
         TimerLine(
-            due_at=instant(timer.due_at), policy=timer.policy, key=timer.key, data=timer.data,
+            due_at=instant(timer.due_at),
+            policy=timer.policy,
+            key=timer.key,
+            data=timer.data,
             person=people[timer.thread].id if timer.thread in people else "",
         )
         for timer in timers
-    ]  # fmt: skip
+    ]
     return TimersPage(timers=lines, next=next_of(timers, params.limit, lambda timer: timer.cursor))
 
 
@@ -280,9 +290,15 @@ def _queue(context: Context[object], queue_state: QueueState) -> QueueLine:
     state = "stopped" if circuit.stopped_at else "resting" if resting else "testing" if circuit.rests else "open"
     oldest = None if queue_state.oldest is None else instant(queue_state.oldest)
     return QueueLine(
-        name=queue_state.queue.name, state=state, claims=queue_state.queue.claims, waiting=queue_state.waiting,
-        oldest=oldest, unknown=queue_state.unknown, retried=queue_state.retried, parked=queue_state.parked,
-    )  # fmt: skip
+        name=queue_state.queue.name,
+        state=state,
+        claims=queue_state.queue.claims,
+        waiting=queue_state.waiting,
+        oldest=oldest,
+        unknown=queue_state.unknown,
+        retried=queue_state.retried,
+        parked=queue_state.parked,
+    )
 
 
 @operation("GET /v1/effects/queues", EFFECTS_GROUP, scope="admin")

@@ -88,18 +88,25 @@ class ErasureView(msgspec.Struct, kw_only=True):
     events_total: int
     certificate: Annotated[
         dict[str, Any] | None,
-        Meta(description="As it stands in the ledger: in canonical JSON (RFC 8785) it has the hash that the next one "
-             "names; null while the erasure is running."),
+        Meta(
+            description="As it stands in the ledger: in canonical JSON (RFC 8785) it has the hash that the next one "
+            "names; null while the erasure is running."
+        ),
         free(*(set(Certificate.__struct_fields__) - {"reason"})),
-    ] = None  # fmt: skip
+    ] = None
 
 
 def _view(erasure: Erasure) -> ErasureView:
     return ErasureView(
-        id=erasure.id, state=erasure.state, begun_at=instant(erasure.begun_at), by=erasure.by, reason=erasure.reason,
-        events=erasure.events, events_total=erasure.events_total,
+        id=erasure.id,
+        state=erasure.state,
+        begun_at=instant(erasure.begun_at),
+        by=erasure.by,
+        reason=erasure.reason,
+        events=erasure.events,
+        events_total=erasure.events_total,
         certificate=dict(certificate_of(erasure.certificate)) if erasure.certificate else None,
-    )  # fmt: skip
+    )
 
 
 class ErasuresParams(Page, kw_only=True, forbid_unknown_fields=True):

@@ -42,9 +42,11 @@ INTERESTS_GROUP = Group("interests", "What a person cares about and where they c
 TopicName = Annotated[str, Meta(description="Only this topic; without it all.", max_length=TOPIC_LENGTH_MAX)]
 ApplicationId = Annotated[
     str,
-    Meta(description="Only actions of this application; empty: of none. Without it all.",
-         max_length=APPLICATION_LENGTH_MAX),
-]  # fmt: skip
+    Meta(
+        description="Only actions of this application; empty: of none. Without it all.",
+        max_length=APPLICATION_LENGTH_MAX,
+    ),
+]
 
 ScopeName = Annotated[
     str, Meta(description="Only values of this scope; without it those of all.", max_length=SCOPE_LENGTH_MAX)
@@ -116,14 +118,21 @@ def of(interests: Interests, context: Context[WithReader], params: InterestsPara
     half_life = _half_life(params)
     asked = person_as_of(context, params.id, params.as_of, params.known)
     ranked = rank(
-        interests, asked.state(NAME), asked.at, topic=params.topic, application=params.application,
-        mode=None if params.mode == "declared" else params.mode, half_life=half_life,
-    )  # fmt: skip
+        interests,
+        asked.state(NAME),
+        asked.at,
+        topic=params.topic,
+        application=params.application,
+        mode=None if params.mode == "declared" else params.mode,
+        half_life=half_life,
+    )
     topics = [_topic_view(name, ranking, half_life, params) for name, ranking in ranked.items()]
     return InterestsResult(
-        person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
+        person=asked.person.id,
+        position=asked.person.position,
+        as_of=asked.shown_at,
         topics=[topic for topic in topics if topic.values],
-    )  # fmt: skip
+    )
 
 
 def _half_life(params: InterestsParams) -> int | None:
@@ -141,9 +150,13 @@ def _topic_view(name: str, ranked: Ranked, half_life: int | None, params: Intere
     rules = ranked.rules
     chosen = [entry for entry in ranked.entries if params.scope in (None, entry.scope)]
     view = TopicView(
-        topic=name, mode=ranked.mode, counting=rules.counting, weight=ranked.weight, capped=ranked.capped,
+        topic=name,
+        mode=ranked.mode,
+        counting=rules.counting,
+        weight=ranked.weight,
+        capped=ranked.capped,
         values=[_value_view(ranked.mode, entry) for entry in chosen[: params.limit]],
-    )  # fmt: skip
+    )
     if ranked.mode == "decay":
         view.half_life = format_duration(half_life or rules.half_life)
     else:
@@ -200,9 +213,12 @@ def summary(interests: Interests, context: Context[WithReader], params: SummaryP
     asked = person_as_of(context, params.id, None)
     stop = past_instant(context, params.stop, "stop")
     events = _events(
-        context, asked.person, frozenset(interests.sources), time_param(params.start),
+        context,
+        asked.person,
+        frozenset(interests.sources),
+        time_param(params.start),
         context.now if stop is None else stop,
-    )  # fmt: skip
+    )
     first_days = asked.state(NAME).get(TOPICS, {})
     rows = totals(interests, events, first_days, params.topic, params.application)
     shown = [_row(interests, row) for row in rows[: params.limit]]
@@ -219,10 +235,13 @@ def _events(
 def _row(interests: Interests, total: Total) -> SummaryRow:
     length = interests.topic(total.cell.topic).period_days
     return SummaryRow(
-        **total.cell._asdict(), total=total.total, first_at=instant(total.first_at), last_at=instant(total.last_at),
+        **total.cell._asdict(),
+        total=total.total,
+        first_at=instant(total.first_at),
+        last_at=instant(total.last_at),
         period_starts_at=instant(total.period_start * DAY),
         period_ends_at=instant((total.period_start + length) * DAY),
-    )  # fmt: skip
+    )
 
 
 def operations(interests: Interests) -> list[Operation]:

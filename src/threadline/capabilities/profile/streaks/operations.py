@@ -157,14 +157,20 @@ def days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysRe
         first, at = _first_event(plan, engine, person, first_at) if params.first_events else ("", None)
         shown.append(
             DayView(
-                date=day_text(day), events=events, first_event=first, first_at=None if at is None else instant(at),
+                date=day_text(day),
+                events=events,
+                first_event=first,
+                first_at=None if at is None else instant(at),
                 points=points.get(day, 0),
             )
-        )  # fmt: skip
+        )
     return DaysResult(
-        person=person.id, position=person.position, zone=reader.zone(state, context.now), today=day_text(today),
+        person=person.id,
+        position=person.position,
+        zone=reader.zone(state, context.now),
+        today=day_text(today),
         days=shown,
-    )  # fmt: skip
+    )
 
 
 def _day(text: str | None, name: str, otherwise: int) -> int:

@@ -157,9 +157,13 @@ def attribution_picture(result: Attribution) -> Chart:
         Series(model, tuple(Point(row.channel, getattr(row, model)) for row in result.rows)) for model in MODELS
     )
     return Chart(
-        kind="bars", title="Attribution", x=Axis(title="Channel"), y=Axis(title="Credit"), series=series,
+        kind="bars",
+        title="Attribution",
+        x=Axis(title="Channel"),
+        y=Axis(title="Credit"),
+        series=series,
         summary=f"{result.with_touches:,} of {result.conversions:,} conversions had a touch before them.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -173,14 +177,20 @@ def attribution(context: Context[WithAnalytics], params: AttributionParams) -> A
     """Credit conversions to the channels before them, by six models."""
     event, touches = step_of(params.event, "event"), step_of(params.touches, "touches")
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "worth": worth_sql(params.value, 1), "span": Sql(span_sql(params)), "converts": Sql(event.sql),
-            "channel": Sql(property_sql(params.channel, "channel")), "touches": Sql(touches.sql), "named": NAMED,
-            "window": parse_duration(params.window), "most": params.most,
+            "worth": worth_sql(params.value, 1),
+            "span": Sql(span_sql(params)),
+            "converts": Sql(event.sql),
+            "channel": Sql(property_sql(params.channel, "channel")),
+            "touches": Sql(touches.sql),
+            "named": NAMED,
+            "window": parse_duration(params.window),
+            "most": params.most,
             "half_life": parse_duration(params.half_life),
         },
-    )  # fmt: skip
+    )
     records = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     sums = {record["about"]: (record["times"], record["first"] or 0.0) for record in records}
     conversions, total = sums["all"]
@@ -193,21 +203,28 @@ def attribution(context: Context[WithAnalytics], params: AttributionParams) -> A
     lost = sum(removal.values())
     rows = [
         AttributionRow(
-            channel=record["source"], touches=record["times"], removal=removal[record["source"]],
+            channel=record["source"],
+            touches=record["times"],
+            removal=removal[record["source"]],
             markov=credited * removal[record["source"]] / lost if lost else 0.0,
             **{name: record[name] for name in MODELS[:-1]},
         )
-        for record in records if record["about"] == "channel"
-    ]  # fmt: skip
+        for record in records
+        if record["about"] == "channel"
+    ]
     rows.sort(key=lambda row: (-row.linear, row.channel))
     return Attribution(
-        rows=rows, conversions=conversions, with_touches=with_touches, total=total, credited=credited,
+        rows=rows,
+        conversions=conversions,
+        with_touches=with_touches,
+        total=total,
+        credited=credited,
         notes=(
             *_notes(conversions - with_touches),
             *unread_notes(context, params.value, all_of(event.sql, span_sql(params))),
         ),
         **about,
-    )  # fmt: skip
+    )
 
 
 def _notes(untouched: int) -> Iterable[str]:

@@ -82,10 +82,14 @@ def cohorts_picture(result: Cohorts) -> Chart:
     people = sum(row.size for row in result.rows if not row.period)
     measure = f"{result.value} so far, a person" if result.value else "Events so far, a person"
     return Chart(
-        kind="heat", title="Cohorts", x=Axis(title=f"{result.per.capitalize()}s after the first"),
-        y=Axis(title=measure), series=tuple(Series(cohort, tuple(points)) for cohort, points in cohorts.items()),
-        uncertain="The period is not over.", summary=f"{people:,} people in {len(cohorts):,} cohorts.",
-    )  # fmt: skip
+        kind="heat",
+        title="Cohorts",
+        x=Axis(title=f"{result.per.capitalize()}s after the first"),
+        y=Axis(title=measure),
+        series=tuple(Series(cohort, tuple(points)) for cohort, points in cohorts.items()),
+        uncertain="The period is not over.",
+        summary=f"{people:,} people in {len(cohorts):,} cohorts.",
+    )
 
 
 @operation(
@@ -102,11 +106,17 @@ def cohorts(context: Context[WithAnalytics], params: CohortsParams) -> Cohorts:
     table, about = asked(context, _SQL, {**parts, "counted": Sql(counted), "worth": worth})
     rows = [
         CohortsRow(
-            cohort=cohort.isoformat(), size=size, period=period, people=people, events=events, value=value,
-            value_so_far=so_far / size, complete=complete,
+            cohort=cohort.isoformat(),
+            size=size,
+            period=period,
+            people=people,
+            events=events,
+            value=value,
+            value_so_far=so_far / size,
+            complete=complete,
         )
         for cohort, size, period, people, events, value, so_far, complete in table.rows
-    ]  # fmt: skip
+    ]
     immature = any(not row.complete for row in rows)
     notes: tuple[str, ...] = ("Periods that are not over are marked: more may come in them.",) if immature else ()
     notes += unread_notes(context, params.value, counted)

@@ -172,23 +172,28 @@ def distribution_picture(result: Distribution) -> Chart:
             side,
             tuple(
                 Point(
-                    row.value if row.low is None else row.low, count / totals.get(side, 1) if side else count,
-                    high=row.high, note=f"{count:,} people",
+                    row.value if row.low is None else row.low,
+                    count / totals.get(side, 1) if side else count,
+                    high=row.high,
+                    note=f"{count:,} people",
                 )
                 for row, count in zip(result.rows, counts, strict=True)
             ),
         )
         for side, counts in sides
-    )  # fmt: skip
+    )
     people = result.sides[0].people if result.sides else 0
     summary = f"The values of {people:,} people."
     if result.drift is not None:
         summary += f" Population stability index {formatted(result.drift.index, 'number')}: {result.drift.verdict}."
     return Chart(
-        kind="histogram" if is_number else "bars", title=result.feature, x=Axis(title=result.feature),
+        kind="histogram" if is_number else "bars",
+        title=result.feature,
+        x=Axis(title=result.feature),
         y=Axis(title="Share of people" if sides[0][0] else "People", unit="share" if sides[0][0] else "count"),
-        series=series if result.rows else (), summary=summary,
-    )  # fmt: skip
+        series=series if result.rows else (),
+        summary=summary,
+    )
 
 
 def _read(params: DistributionParams) -> tuple[IndexPart, ...]:
@@ -215,13 +220,18 @@ def distribution(context: Context[Needs], params: DistributionParams) -> Distrib
         start, stop = times if any(times) else (params.start, params.stop)
         sides.append(_side(BASELINE, params, params.baseline_segment or params.segment, start, stop))
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "sides": Sql("\n  UNION ALL ".join(sides)), "bins": BINS, "most": params.most, "other": OTHER,
-            "baseline": BASELINE if is_compared else COMPARED, "quantiles": list(QUANTILES),
+            "sides": Sql("\n  UNION ALL ".join(sides)),
+            "bins": BINS,
+            "most": params.most,
+            "other": OTHER,
+            "baseline": BASELINE if is_compared else COMPARED,
+            "quantiles": list(QUANTILES),
             "tenths": [tenth / 10 for tenth in range(1, 10)],
         },
-    )  # fmt: skip
+    )
     records = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     summaries = {row["side"]: _summary(row) for row in records if row["kind"] == "side"}
     counts = [row for row in records if row["kind"] in ("bin", "text")]
@@ -239,9 +249,8 @@ def distribution(context: Context[Needs], params: DistributionParams) -> Distrib
     ordered = sorted(rows.values(), key=lambda row: (row.low or 0, row.value == OTHER, row.value))
     drift = _drift(records, summaries) if is_compared else None
     return Distribution(
-        rows=ordered, feature=params.feature, sides=list(summaries.values()), drift=drift,
-        notes=(VALUES_OF,), **about,
-    )  # fmt: skip
+        rows=ordered, feature=params.feature, sides=list(summaries.values()), drift=drift, notes=(VALUES_OF,), **about
+    )
 
 
 def _side(side: str, params: DistributionParams, segment: str, start: str | None, stop: str | None) -> str:
@@ -261,9 +270,14 @@ def _summary(row: dict[str, Any]) -> Side:
     quantiles = row["quantiles"] or [None] * len(QUANTILES)
     names = ("p05", "p25", "p50", "p75", "p95")
     return Side(
-        side=row["side"], people=row["people"], missing=row["missing"], mean=row["mean"], least=row["low"],
-        most=row["high"], **dict(zip(names, quantiles, strict=True)),
-    )  # fmt: skip
+        side=row["side"],
+        people=row["people"],
+        missing=row["missing"],
+        mean=row["mean"],
+        least=row["low"],
+        most=row["high"],
+        **dict(zip(names, quantiles, strict=True)),
+    )
 
 
 def _drift(records: Sequence[dict[str, Any]], sides: dict[str, Side]) -> Drift | None:

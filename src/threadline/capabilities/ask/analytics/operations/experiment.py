@@ -104,9 +104,11 @@ class ExperimentParams(Span, kw_only=True, forbid_unknown_fields=True):
     ] = ""
     weights: Annotated[
         list[str],
-        Meta(description="The shares meant, such as `a=1`; without them as declared, or equal.",
-             max_length=ANALYTICS_VALUES_MAX),
-    ] = msgspec.field(default_factory=list)  # fmt: skip
+        Meta(
+            description="The shares meant, such as `a=1`; without them as declared, or equal.",
+            max_length=ANALYTICS_VALUES_MAX,
+        ),
+    ] = msgspec.field(default_factory=list)
     confidence: Annotated[int, Meta(description="Of the intervals, in per cent.", ge=50, le=99)] = 95
     planned: Annotated[
         int,
@@ -174,11 +176,15 @@ def experiment_picture(result: Experiment) -> Chart:
     compared = [row for row in result.rows if row.arm != result.control]
     points = tuple(
         Point(
-            row.arm, row.difference, row.low, row.high, is_uncertain=bool(row.undecided) or result.ratio.mismatch,
+            row.arm,
+            row.difference,
+            row.low,
+            row.high,
+            is_uncertain=bool(row.undecided) or result.ratio.mismatch,
             note="" if row.mean is None else f"mean {formatted(row.mean, 'share' if is_share else 'number')}",
         )
         for row in compared
-    )  # fmt: skip
+    )
     sure = [row.arm for row in compared if row.low is not None and row.high is not None and row.low * row.high > 0]
     summary = (
         f"{', '.join(sure)} differ from {result.control}." if sure else f"No arm differs from {result.control} yet."
@@ -186,12 +192,15 @@ def experiment_picture(result: Experiment) -> Chart:
     if result.ratio.mismatch:
         summary = f"Sample ratio mismatch: do not trust it. {summary}"
     return Chart(
-        kind="intervals", title=f"Difference in {result.metric.replace('_', ' ')}", x=Axis(title="Arm"),
-        y=Axis(title=f"Against {result.control}", unit="share" if is_share else "number"), reference=0.0,
+        kind="intervals",
+        title=f"Difference in {result.metric.replace('_', ' ')}",
+        x=Axis(title="Arm"),
+        y=Axis(title=f"Against {result.control}", unit="share" if is_share else "number"),
+        reference=0.0,
         series=(Series("", points),) if points else (),
         uncertain="Some people's time is not over, or people did not come in the shares meant.",
         summary=summary if compared else "There are no two arms to compare.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -207,15 +216,21 @@ def experiment(context: Context[Needs], params: ExperimentParams) -> Experiment:
     """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
     assignment, metric = assignment_of(context, params), step_of(params.metric, "metric")
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "arm": Sql(assignment.arm), "since": Sql(assignment.since), "assignment": Sql(assignment.sql),
-            "span": Sql(span_sql(params, "min(occurred_at)")), "metric": Sql(metric.sql),
-            "worth": worth_sql(params.value), "outcome": Sql("value" if params.value else "sign(wins)"),
-            "window": parse_duration(params.window), "now": context.now,
+            "arm": Sql(assignment.arm),
+            "since": Sql(assignment.since),
+            "assignment": Sql(assignment.sql),
+            "span": Sql(span_sql(params, "min(occurred_at)")),
+            "metric": Sql(metric.sql),
+            "worth": worth_sql(params.value),
+            "outcome": Sql("value" if params.value else "sign(wins)"),
+            "window": parse_duration(params.window),
+            "now": context.now,
         },
         f"The intervals hold at all looks together with {params.confidence}%, as far as means are normal",
-    )  # fmt: skip
+    )
     # An arm of which all were in others as well has nobody.
     arms = {row[0]: _Arm(*row) for row in table.rows if row[1]}
     crossed = sum(row[2] for row in table.rows)
@@ -227,9 +242,15 @@ def experiment(context: Context[Needs], params: ExperimentParams) -> Experiment:
     ordered = sorted(arms.values(), key=lambda arm: (arm.arm != control, arm.arm))
     rows = [_row(arm, arms[control], params) for arm in ordered]
     return Experiment(
-        rows=rows, control=control, metric=metric.name, crossed=crossed, ratio=ratio, value=params.value,
-        notes=(*_notes(rows, ratio, crossed, params), *unread_notes(context, params.value, metric.sql)), **about,
-    )  # fmt: skip
+        rows=rows,
+        control=control,
+        metric=metric.name,
+        crossed=crossed,
+        ratio=ratio,
+        value=params.value,
+        notes=(*_notes(rows, ratio, crossed, params), *unread_notes(context, params.value, metric.sql)),
+        **about,
+    )
 
 
 def _control(asked_for: str, arms: Mapping[str, _Arm]) -> str:

@@ -129,10 +129,13 @@ def funnel_picture(result: Funnel) -> Chart:
     came_through = sum(rows[-1].people for rows in groups.values())
     share = formatted(came_through / entered if entered else 0.0, "share")
     return Chart(
-        kind="funnel", title="Funnel", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
+        kind="funnel",
+        title="Funnel",
+        x=Axis(title="Step"),
+        y=Axis(title="People", unit="count"),
         series=tuple(series),
         summary=f"{came_through:,} of {entered:,} people ({share}) came through all steps within {result.window}.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -154,13 +157,20 @@ def funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
         events.append(filled(_NEXT, {**tables, "chosen": Sql(step.sql), "window": window}))
     arrived = [filled(_ARRIVED, {"step": at, "this": Sql(f"s{at}")}) for at in range(1, len(steps) + 1)]
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "steps": Sql(",\n".join(events)), "arrived": Sql("\n  UNION ALL ".join(arrived)), "named": NAMED,
-            "window": window, "last": Sql(f"s{len(steps)}"), "count": len(steps), "most": params.most,
-            "other": OTHER, "now": context.now,
+            "steps": Sql(",\n".join(events)),
+            "arrived": Sql("\n  UNION ALL ".join(arrived)),
+            "named": NAMED,
+            "window": window,
+            "last": Sql(f"s{len(steps)}"),
+            "count": len(steps),
+            "most": params.most,
+            "other": OTHER,
+            "now": context.now,
         },
-    )  # fmt: skip
+    )
     rows: list[FunnelRow] = []
     entered = 0
     counted = table.rows or [(number, "", 0, None, 0) for number in range(1, len(steps) + 1)]
@@ -171,10 +181,17 @@ def funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
         quantiles = seconds if number > 1 and seconds else (None,) * 4
         rows.append(
             FunnelRow(
-                value=group, step=number, name=steps[number - 1].name, people=people,
-                share_of_first=people / max(entered, 1), share_of_previous=people / max(before, 1),
-                seconds_p25=quantiles[0], seconds_p50=quantiles[1], seconds_p75=quantiles[2], seconds_p90=quantiles[3],
+                value=group,
+                step=number,
+                name=steps[number - 1].name,
+                people=people,
+                share_of_first=people / max(entered, 1),
+                share_of_previous=people / max(before, 1),
+                seconds_p25=quantiles[0],
+                seconds_p50=quantiles[1],
+                seconds_p75=quantiles[2],
+                seconds_p90=quantiles[3],
             )
-        )  # fmt: skip
+        )
     notes = (f"{undecided:,} people entered less than {params.window} ago and may still convert.",) if undecided else ()
     return Funnel(rows=rows, window=params.window, undecided=undecided, notes=notes, **about)

@@ -98,10 +98,13 @@ def flow_picture(result: JourneyFlow) -> Chart:
     """How many came to each step."""
     points = tuple(Point(step.step, step.reached, note=f"{step.left:,} left here") for step in result.steps)
     return Chart(
-        kind="bars", title=f"Journey {result.journey}", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
+        kind="bars",
+        title=f"Journey {result.journey}",
+        x=Axis(title="Step"),
+        y=Axis(title="People", unit="count"),
         series=(Series("reached", points),),
         summary=f"{result.entered:,} entered, {result.completed:,} came to the end, {result.left:,} left before it.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -114,10 +117,12 @@ def flow_picture(result: JourneyFlow) -> Chart:
 def journey(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     """Count who came to each step of a journey, along which arrow, and where people left it."""
     given = {
-        "types": listed(RUN_EVENTS), "journey": params.journey,
-        "entered": JOURNEY_ENTERED, "completed": COMPLETED,
+        "types": listed(RUN_EVENTS),
+        "journey": params.journey,
+        "entered": JOURNEY_ENTERED,
+        "completed": COMPLETED,
         "span": Sql(span_sql(params)),
-    }  # fmt: skip
+    }
     table, about = asked(context, _SQL, given)
     by_kind: dict[str, dict[tuple[str, str], int]] = {}
     for what, step, other, runs in table.rows:
@@ -127,14 +132,16 @@ def journey(context: Context[WithAnalytics], params: JourneyFlowParams) -> Journ
         reasons.setdefault(step, {})[reason] = runs
     entered, completed = by_kind["all"]["", ""], by_kind.get("step", {}).get(("", ""), 0)
     return JourneyFlow(
-        journey=params.journey, entered=entered, completed=completed, left=sum(left.values()),
+        journey=params.journey,
+        entered=entered,
+        completed=completed,
+        left=sum(left.values()),
         under_way=entered - completed - sum(left.values()),
         steps=[
-            StepFlow(
-                step=step, reached=runs, left=sum(reasons.get(step, {}).values()), reasons=reasons.get(step, {})
-            )
-            for (step, _), runs in by_kind.get("step", {}).items() if step
+            StepFlow(step=step, reached=runs, left=sum(reasons.get(step, {}).values()), reasons=reasons.get(step, {}))
+            for (step, _), runs in by_kind.get("step", {}).items()
+            if step
         ],
         arrows=[Arrow(step=step, next=next, runs=runs) for (step, next), runs in by_kind.get("arrow", {}).items()],
         **about,
-    )  # fmt: skip
+    )

@@ -106,10 +106,13 @@ def lifetime_picture(result: Lifetime) -> Chart:
     """How many people are how likely to buy again."""
     points = tuple(Point(part.low, part.people, high=part.low + 1 / BINS) for part in result.alive)
     return Chart(
-        kind="histogram", title="How likely people are to still buy", x=Axis(title="Probability", unit="share"),
-        y=Axis(title="People", unit="count"), series=(Series("", points),),
+        kind="histogram",
+        title="How likely people are to still buy",
+        x=Axis(title="Probability", unit="share"),
+        y=Axis(title="People", unit="count"),
+        series=(Series("", points),),
         summary=f"{result.purchases:,.0f} purchases are to be expected of {result.people:,} people.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -148,15 +151,24 @@ def lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifetim
     counts, _ = np.histogram(ahead.alive, BINS, (0, 1))
     rows = [
         LifetimeRow(
-            person=people[at], repeats=int(x[at]), recency=float(t_x[at]), age=float(t[at]),
-            alive=float(ahead.alive[at]), purchases=float(ahead.expected[at]), average=float(average[at]),
+            person=people[at],
+            repeats=int(x[at]),
+            recency=float(t_x[at]),
+            age=float(t[at]),
+            alive=float(ahead.alive[at]),
+            purchases=float(ahead.expected[at]),
+            average=float(average[at]),
             value=float(value[at]),
         )
         for at in order
-    ]  # fmt: skip
+    ]
     return Lifetime(
-        rows=rows, people=len(people), purchases=float(ahead.expected.sum()), value=float(value.sum()),
-        model=parameters, alive=[Alive(low=at / BINS, people=int(count)) for at, count in enumerate(counts)],
+        rows=rows,
+        people=len(people),
+        purchases=float(ahead.expected.sum()),
+        value=float(value.sum()),
+        model=parameters,
+        alive=[Alive(low=at / BINS, people=int(count)) for at, count in enumerate(counts)],
         notes=(*notes, *unread_notes(context, params.value, chosen)),
         **about,
-    )  # fmt: skip
+    )

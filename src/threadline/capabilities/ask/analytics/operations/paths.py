@@ -114,9 +114,13 @@ def paths_picture(result: Paths) -> Chart:
     """Bands from each event to the next."""
     flows = tuple(Flow(row.step, row.source, row.target or ENDED, row.ways) for row in result.rows)
     return Chart(
-        kind="flow", title="Paths", x=Axis(title="Step"), y=Axis(title="Ways", unit="count"), flows=flows,
+        kind="flow",
+        title="Paths",
+        x=Axis(title="Step"),
+        y=Axis(title="Ways", unit="count"),
+        flows=flows,
         summary=f"{result.ways:,} ways, one for each session; what comes {result.direction} is to the right.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -130,16 +134,24 @@ def paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
     """Follow what people do after an event, or did before it, step by step."""
     value = property_sql(params.by or "event.type", "by")
     numbered = {
-        "value": Sql(value), "join": Sql(""), "anchor": Sql(step_of(params.start_at, "start_at").sql),
-        "chosen": Sql(f"{type_sql('*')} AND {value} <> ''"), "gap": parse_duration(params.gap),
-    }  # fmt: skip
+        "value": Sql(value),
+        "join": Sql(""),
+        "anchor": Sql(step_of(params.start_at, "start_at").sql),
+        "chosen": Sql(f"{type_sql('*')} AND {value} <> ''"),
+        "gap": parse_duration(params.gap),
+    }
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "numbered": Sql(filled(NUMBERED, numbered)), "span": Sql(span_sql(params)), "depth": params.depth,
-            "most": params.most, "other": OTHER, "order": Sql("ASC" if params.direction == "after" else "DESC"),
+            "numbered": Sql(filled(NUMBERED, numbered)),
+            "span": Sql(span_sql(params)),
+            "depth": params.depth,
+            "most": params.most,
+            "other": OTHER,
+            "order": Sql("ASC" if params.direction == "after" else "DESC"),
         },
-    )  # fmt: skip
+    )
     coming: dict[tuple[int, str], int] = {}
     for step, source, _, ways, _ in table.rows:
         coming[step, source] = coming.get((step, source), 0) + ways

@@ -96,10 +96,15 @@ class Retention(Answered, kw_only=True):
 def cohort_parts(params: CohortParams, now: int) -> dict[str, Any]:
     """What fills `COHORTS`, `GRID`, `COMPLETE` and `BEGUN`, and the period of an event."""
     return {
-        "per": params.per, "units": Sql(f"to_{params.per}s"), "first": Sql(step_of(params.first, "first").sql),
-        "span": Sql(span_sql(params, "entered")), "cohort": Sql(period_sql(params.per, "utc_day(entered)")),
-        "period": Sql(period_sql(params.per)), "periods": params.periods, "now": to_datetime(now),
-    }  # fmt: skip
+        "per": params.per,
+        "units": Sql(f"to_{params.per}s"),
+        "first": Sql(step_of(params.first, "first").sql),
+        "span": Sql(span_sql(params, "entered")),
+        "cohort": Sql(period_sql(params.per, "utc_day(entered)")),
+        "period": Sql(period_sql(params.per)),
+        "periods": params.periods,
+        "now": to_datetime(now),
+    }
 
 
 def retention_picture(result: Retention) -> Chart:
@@ -112,11 +117,14 @@ def retention_picture(result: Retention) -> Chart:
         )
     people = sum(row.size for row in result.rows if not row.period)
     return Chart(
-        kind="heat", title="Retention", x=Axis(title=f"{result.per.capitalize()}s after the first"),
+        kind="heat",
+        title="Retention",
+        x=Axis(title=f"{result.per.capitalize()}s after the first"),
         y=Axis(title="Share of the cohort", unit="share"),
         series=tuple(Series(cohort, tuple(points)) for cohort, points in cohorts.items()),
-        uncertain="The period is not over.", summary=f"{people:,} people in {len(cohorts):,} cohorts.",
-    )  # fmt: skip
+        uncertain="The period is not over.",
+        summary=f"{people:,} people in {len(cohorts):,} cohorts.",
+    )
 
 
 @operation(

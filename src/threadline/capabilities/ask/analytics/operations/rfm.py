@@ -131,10 +131,13 @@ def rfm_picture(result: Rfm) -> Chart:
         series.append(Series(f"recency {recency}", tuple(points)))
     best = sum(row.people for row in result.rows if row.group == "champions")
     return Chart(
-        kind="heat", title="Recency and frequency", x=Axis(title="Frequency"), y=Axis(title="People", unit="count"),
+        kind="heat",
+        title="Recency and frequency",
+        x=Axis(title="Frequency"),
+        y=Axis(title="People", unit="count"),
         series=tuple(series) if result.rows else (),
         summary=f"{best:,} of {sum(row.people for row in result.rows):,} people are champions.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -150,12 +153,17 @@ def rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
     until = min(context.now if stop is None else stop, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "worth": worth_sql(params.value), "chosen": Sql(chosen), "scores": SCORES, "group": params.group,
-            "most": params.most, "until": to_datetime(until),
+            "worth": worth_sql(params.value),
+            "chosen": Sql(chosen),
+            "scores": SCORES,
+            "group": params.group,
+            "most": params.most,
+            "until": to_datetime(until),
         },
-    )  # fmt: skip
+    )
     rows, people = [], []
     for values in table.rows:
         row = dict(zip(table.columns, values, strict=True))

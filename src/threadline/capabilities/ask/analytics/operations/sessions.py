@@ -128,11 +128,14 @@ def sessions_picture(result: Sessions) -> Chart:
     of = result.all
     bounced = of.bounced / of.sessions if of.sessions else 0.0
     return Chart(
-        kind="lines", title="Sessions", x=Axis(title="Period"), y=Axis(title="Sessions", unit="count"),
+        kind="lines",
+        title="Sessions",
+        x=Axis(title="Period"),
+        y=Axis(title="Sessions", unit="count"),
         series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
         uncertain="The period is not over.",
         summary=f"{of.sessions:,} sessions of {of.people:,} people; {bounced:.0%} have one event.",
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -146,25 +149,31 @@ def sessions(context: Context[WithAnalytics], params: SessionsParams) -> Session
     """Count visits by the pauses between events, how long they last and how much happens in them."""
     value = value_of(params.by) if params.by else Value("''")
     numbered = {
-        "value": Sql(value.text), "join": Sql(value.join), "anchor": True,
-        "chosen": Sql(step_of(params.events, "events").sql), "gap": parse_duration(params.gap),
-    }  # fmt: skip
+        "value": Sql(value.text),
+        "join": Sql(value.join),
+        "anchor": True,
+        "chosen": Sql(step_of(params.events, "events").sql),
+        "gap": parse_duration(params.gap),
+    }
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "numbered": Sql(filled(NUMBERED, numbered)), "span": Sql(span_sql(params, "entered")),
-            "named": NAMED, "most": params.most,
-            "period": Sql(period_sql(params.per, "utc_day(entered)")), **periods_sql(params.per), "other": OTHER,
+            "numbered": Sql(filled(NUMBERED, numbered)),
+            "span": Sql(span_sql(params, "entered")),
+            "named": NAMED,
+            "most": params.most,
+            "period": Sql(period_sql(params.per, "utc_day(entered)")),
+            **periods_sql(params.per),
+            "other": OTHER,
             "now": to_datetime(context.now),
         },
-    )  # fmt: skip
+    )
     total, *records = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     rows = [
-        SessionsRow(
-            period=row["period"].isoformat(), value=row["value"], complete=row["complete"], **_figures(row)
-        )
+        SessionsRow(period=row["period"].isoformat(), value=row["value"], complete=row["complete"], **_figures(row))
         for row in records
-    ]  # fmt: skip
+    ]
     notes = ["The last period is not over."] if any(not row.complete for row in rows) else []
     notes += [] if all(record["filled"] for record in records) else [EMPTY_LEFT_OUT]
     return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=tuple(notes), **about)

@@ -66,15 +66,19 @@ def today(context: Context[WithAnalytics], params: NoParams) -> Today:
     """Compare today with the same hours of the day before: people, new people, events by type."""
     midnight = context.now // DAY * DAY
     given = {
-        "today": to_datetime(midnight), "yesterday": to_datetime(midnight - DAY), "now": to_datetime(context.now),
-        "same_hour": to_datetime(context.now - DAY), "own": Sql(ACTIVITY),
-    }  # fmt: skip
+        "today": to_datetime(midnight),
+        "yesterday": to_datetime(midnight - DAY),
+        "now": to_datetime(context.now),
+        "same_hour": to_datetime(context.now - DAY),
+        "own": Sql(ACTIVITY),
+    }
     table, about = asked(context, _SQL, given)
     changes = {kind: Change(today=today, before=before) for kind, _, _, today, before in table.rows}
     rows = [
         TypeChange(type=type, own=own, today=today, before=before)
-        for kind, type, own, today, before in table.rows if kind == "type"
-    ]  # fmt: skip
+        for kind, type, own, today, before in table.rows
+        if kind == "type"
+    ]
     return Today(
         people=changes["people"].today, new_people=changes["new"], active_people=changes["active"], rows=rows, **about
-    )  # fmt: skip
+    )

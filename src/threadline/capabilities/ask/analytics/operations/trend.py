@@ -101,10 +101,14 @@ def trend_picture(result: Trend) -> Chart:
         )
     events = sum(row.events for row in result.rows)
     return Chart(
-        kind="lines", title="Events over time", x=Axis(title="Period"), y=Axis(title="Events", unit="count"),
+        kind="lines",
+        title="Events over time",
+        x=Axis(title="Period"),
+        y=Axis(title="Events", unit="count"),
         series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
-        uncertain="The period is not over.", summary=f"{events:,} events.",
-    )  # fmt: skip
+        uncertain="The period is not over.",
+        summary=f"{events:,} events.",
+    )
 
 
 @operation(
@@ -121,15 +125,22 @@ def trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
     last = None if stop is None else min(stop - 1, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
     table, about = asked(
-        context, _SQL,
+        context,
+        _SQL,
         {
-            "period": Sql(period_sql(params.per)), "value": Sql(value.text), "join": Sql(value.join),
-            "chosen": Sql(chosen), **periods_sql(params.per), "most": params.most, "other": OTHER, "named": NAMED,
+            "period": Sql(period_sql(params.per)),
+            "value": Sql(value.text),
+            "join": Sql(value.join),
+            "chosen": Sql(chosen),
+            **periods_sql(params.per),
+            "most": params.most,
+            "other": OTHER,
+            "named": NAMED,
             "first": Sql("first" if start is None else _period_of(start, params.per)),
             "last": Sql("last" if last is None else _period_of(last, params.per)),
             "now": to_datetime(context.now),
         },
-    )  # fmt: skip
+    )
     rows = [
         TrendRow(period=period.isoformat(), value=value, events=events, people=people, complete=complete)
         for period, value, events, people, complete, _ in table.rows

@@ -96,10 +96,14 @@ def correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
     return Correlated(
         links=[
             Link(
-                event=event_view(link.recorded, people.get(link.recorded.thread, "")), relation=link.relation,
-                via=link.via or link.recorded.event.object_id, distance=link.distance,
+                event=event_view(link.recorded, people.get(link.recorded.thread, "")),
+                relation=link.relation,
+                via=link.via or link.recorded.event.object_id,
+                distance=link.distance,
             )
             for link in links
         ],
-        cut=network.is_cut, position=network.progress.position, complete=network.progress.is_complete,
-    )  # fmt: skip
+        cut=network.is_cut,
+        position=network.progress.position,
+        complete=network.progress.is_complete,
+    )

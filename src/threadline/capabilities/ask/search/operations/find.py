@@ -27,10 +27,11 @@ LIMIT_MAX = 200
 SearchCursor = Annotated[
     str,
     Meta(
-        description="The `next` of the previous page. Opaque.", max_length=400,
+        description="The `next` of the previous page. Opaque.",
+        max_length=400,
         extra_json_schema={"pattern": "^[!-~]*$"},
     ),
-]  # fmt: skip
+]
 """Where a page of what a search finds begins."""
 
 
@@ -115,17 +116,30 @@ def find(context: Context[Needs], params: FindParams) -> Found:
         threads = tuple(engine.reader.person(context.workspace, params.person).heads)
     phrases = phrases_of(params.text)
     query = Query(
-        context.workspace, phrases, {"": None, "decision": True, "event": False}[params.kind], params.type, threads,
-        params.rule, params.status, (), time_param(params.start), time_param(params.stop), params.cursor, params.limit,
+        context.workspace,
+        phrases,
+        {"": None, "decision": True, "event": False}[params.kind],
+        params.type,
+        threads,
+        params.rule,
+        params.status,
+        (),
+        time_param(params.start),
+        time_param(params.stop),
+        params.cursor,
+        params.limit,
         params.facets,
-    )  # fmt: skip
+    )
     matches = engine.search.search(query)
     events = matching_events(context, query, matches)
     people = people_by_thread(context, events.values())
     return Found(
-        hits=[_hit(event, phrases, people.get(event.thread, "")) for event in events.values()], next=matches.next,
-        position=matches.progress.position, complete=matches.progress.is_complete, facets=_facets(matches),
-    )  # fmt: skip
+        hits=[_hit(event, phrases, people.get(event.thread, "")) for event in events.values()],
+        next=matches.next,
+        position=matches.progress.position,
+        complete=matches.progress.is_complete,
+        facets=_facets(matches),
+    )
 
 
 def matching_events(context: Context[WithLog], query: Query, matches: Matches) -> dict[str, Recorded]:
@@ -162,6 +176,9 @@ def _facets(matches: Matches) -> FacetsView | None:
         return None
     counted, complete, values = matches.facets
     return FacetsView(
-        counted=counted, complete=complete, types=dict(values.get("type", {})), rules=dict(values.get("rule", {})),
+        counted=counted,
+        complete=complete,
+        types=dict(values.get("type", {})),
+        rules=dict(values.get("rule", {})),
         statuses=dict(values.get("status", {})),
-    )  # fmt: skip
+    )

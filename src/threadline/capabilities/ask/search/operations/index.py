@@ -41,9 +41,13 @@ def status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
     """Show how far the search index has come, and how large it is."""
     status = context.engine.search.status()
     return SearchStatus(
-        engine=status.engine, position=status.progress.position, complete=status.progress.is_complete,
-        documents=status.documents, bytes=status.bytes, location=status.location,
-    )  # fmt: skip
+        engine=status.engine,
+        position=status.progress.position,
+        complete=status.progress.is_complete,
+        documents=status.documents,
+        bytes=status.bytes,
+        location=status.location,
+    )
 
 
 @operation(

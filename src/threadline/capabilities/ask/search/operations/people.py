@@ -161,9 +161,12 @@ def _indexed(page: _Page, text: str, stage: str, cursor: str) -> tuple[str, bool
     for name in stages[stages.index(stage) if stage in stages else 0 :]:
         for _ in range(_PAGES_MAX):
             query = Query(
-                page.context.workspace, phrases, type=IDENTIFY if name == "identify" else "", cursor=cursor,
+                page.context.workspace,
+                phrases,
+                type=IDENTIFY if name == "identify" else "",
+                cursor=cursor,
                 limit=page.params.limit - len(page.people),
-            )  # fmt: skip
+            )
             matches = page.context.engine.search.search(query)
             complete = complete and matches.progress.is_complete
             _take(page, matching_events(page.context, query, matches).values(), phrases)

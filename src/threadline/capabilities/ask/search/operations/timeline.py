@@ -78,9 +78,14 @@ def timeline(context: Context[Needs], params: TimelineParams) -> TimelinePage:
     reader = context.engine.reader
     person = reader.person(context.workspace, params.id)
     page = reader.events(
-        person, start=time_param(params.start), stop=time_param(params.stop), after=read_cursor(params.cursor),
-        limit=params.limit, reverse=True, skip_damaged=True,
-    )  # fmt: skip
+        person,
+        start=time_param(params.start),
+        stop=time_param(params.stop),
+        after=read_cursor(params.cursor),
+        limit=params.limit,
+        reverse=True,
+        skip_damaged=True,
+    )
     network = Network(context, LED_TO_MAX)
     led_to: dict[str, list[str]] = defaultdict(list)
     for later in network.naming([event.id for event in page]):
@@ -91,9 +96,12 @@ def timeline(context: Context[Needs], params: TimelineParams) -> TimelinePage:
         for event in page
     ]
     return TimelinePage(
-        person=person.id, entries=entries, next=next_of(page, params.limit, write_cursor),
-        position=network.progress.position, complete=network.progress.is_complete,
-    )  # fmt: skip
+        person=person.id,
+        entries=entries,
+        next=next_of(page, params.limit, write_cursor),
+        position=network.progress.position,
+        complete=network.progress.is_complete,
+    )
 
 
 def _what(recorded: Recorded) -> What:

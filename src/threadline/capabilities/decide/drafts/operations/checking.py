@@ -57,9 +57,11 @@ def check(context: Context[Needs], params: CheckParams) -> CheckResult:
     problems = shown(params.text, definitions, read.problems)
     warned = [] if read.catalogue is None else list(_warned(context, read.catalogue.definitions))
     return CheckResult(
-        valid=not problems, problems=problems, warnings=shown(params.text, definitions, definitions.in_order(warned)),
+        valid=not problems,
+        problems=problems,
+        warnings=shown(params.text, definitions, definitions.in_order(warned)),
         defines=definitions.declared_in(DRAFT),
-    )  # fmt: skip
+    )
 
 
 def _warned(context: Context[Needs], definitions: object) -> Iterator[str]:

@@ -137,9 +137,14 @@ def preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
     old, new = _Reading(name, in_force, context.now), _Reading(name, read.catalogue, context.now)
     values = _Values()
     pages = context.engine.simulations.replay(
-        context.workspace, _spec(in_force, old), _spec(read.catalogue, new), EARLIEST, context.now, values,
+        context.workspace,
+        _spec(in_force, old),
+        _spec(read.catalogue, new),
+        EARLIEST,
+        context.now,
+        values,
         endings=(old.value, new.value),
-    )  # fmt: skip
+    )
     deadline, people, last = Deadline(context, params.seconds), 0, ""
     for done in pages(None):
         people, last = people + done.people, "" if done.after is None else done.after.partition
@@ -148,11 +153,16 @@ def preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
     looked, is_new = sample(people, last), not old.reads
     changed = sum(was != becomes for was, becomes in zip(values.old, values.new, strict=True))
     return FeaturePreview(
-        name=name, as_of=instant(context.now), people_read=people, exact=not last,
+        name=name,
+        as_of=instant(context.now),
+        people_read=people,
+        exact=not last,
         valued=looked.estimate(sum(value is not None for value in values.new)),
-        changed=None if is_new else looked.estimate(changed), failures=values.failures,
-        bins=bins_of(values.new, None if is_new else values.old), **summary(values.new),
-    )  # fmt: skip
+        changed=None if is_new else looked.estimate(changed),
+        failures=values.failures,
+        bins=bins_of(values.new, None if is_new else values.old),
+        **summary(values.new),
+    )
 
 
 def _spec(catalogue: Catalogue, reading: _Reading) -> VariantSpec:

@@ -119,11 +119,12 @@ def propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
     if before is not None and not before.document.declined_by and before.document.by != context.source:
         raise Conflict(
             f"{before.document.by} proposes {params.name!r} already, and it is still open",
-            hint="Choose another name, or ask for it to be accepted, declined or withdrawn first.", param="name",
-        )  # fmt: skip
+            hint="Choose another name, or ask for it to be accepted, declined or withdrawn first.",
+            param="name",
+        )
     made = Proposal(
         section=params.section, name=params.name, text=params.text, note=params.note, by=context.source, at=context.now
-    )  # fmt: skip
+    )
     repository.write(context, made, 0 if before is None else before.version)
     return _view(context, made)
 
@@ -137,10 +138,17 @@ def _refuse_wrong(context: Context[WithCatalogue], section: str, name: str, text
 def _view(context: Context[WithCatalogue], proposal: Proposal) -> ProposalView:
     declared = in_force(context.engine.catalogue).contents().get(proposal.section, {})
     return ProposalView(
-        section=proposal.section, name=proposal.name, text=proposal.text, note=proposal.note, by=proposal.by,
-        at=instant(proposal.at), replaces=proposal.name in declared, declined_by=proposal.declined_by,
-        declined_at=instant(proposal.declined_at) if proposal.declined_by else None, reason=proposal.reason,
-    )  # fmt: skip
+        section=proposal.section,
+        name=proposal.name,
+        text=proposal.text,
+        note=proposal.note,
+        by=proposal.by,
+        at=instant(proposal.at),
+        replaces=proposal.name in declared,
+        declined_by=proposal.declined_by,
+        declined_at=instant(proposal.declined_at) if proposal.declined_by else None,
+        reason=proposal.reason,
+    )
 
 
 @operation(f"GET {_WHERE}", DEFINITIONS_GROUP, shown_on=frozenset({"http", "python"}))
@@ -162,7 +170,7 @@ def decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
     proposal, version = repository.named(context, params.section, params.name)
     declined = msgspec.structs.replace(
         proposal, declined_by=context.source, declined_at=context.now, reason=params.reason
-    )  # fmt: skip
+    )
     if proposal.declined_by:
         repository.remove(context, Stored(proposal, version))
     else:
@@ -224,7 +232,7 @@ def declare(context: Context[Declares], params: DeclareParams) -> DeclaredResult
 
 def _in_force(
     context: Context[Declares], section: str, name: str, text: str, stored: Stored[Proposal] | None
-) -> DeclaredResult:  # fmt: skip
+) -> DeclaredResult:
     """Put it in force, bring everybody up to it, and take away what was proposed under its name."""
     _refuse_wrong(context, section, name, text)
     fingerprint = context.engine.maintenance.declare(section, name, text).fingerprint

@@ -91,11 +91,14 @@ def preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
     looked = sample(people, after)
     names = context.engine.reader.identifiers_of(context.workspace, samples)
     return SegmentPreview(
-        as_of=instant(context.now), people_read=people, exact=not after, members=looked.estimate(members),
+        as_of=instant(context.now),
+        people_read=people,
+        exact=not after,
+        members=looked.estimate(members),
         entering=None if before is None else looked.estimate(entering),
         leaving=None if before is None else looked.estimate(leaving),
         samples=[PreviewPerson(person=id, identifiers=names.get(id, [])) for id in samples],
-    )  # fmt: skip
+    )
 
 
 def _named(segments: tuple[Segment, ...], name: str) -> Segment | None:

@@ -230,11 +230,14 @@ def audit(context: Context[Needs], params: AuditParams) -> AuditResult:
     force = in_force(context, rule.id, recorded.recorded_at)
     person = _person(context, recorded)
     return AuditResult(
-        decision=recorded_view(recorded, person), event=event_view(cause, _person(context, cause)),
-        causes=list(_causes(context, cause)), rule=rule.content,
-        in_force=force is not None and force.version == rule.version, problems=problems,
+        decision=recorded_view(recorded, person),
+        event=event_view(cause, _person(context, cause)),
+        causes=list(_causes(context, cause)),
+        rule=rule.content,
+        in_force=force is not None and force.version == rule.version,
+        problems=problems,
         consequences=consequences(context, recorded),
-    )  # fmt: skip
+    )
 
 
 def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView]:
@@ -297,7 +300,13 @@ def why(context: Context[Needs], params: WhyParams) -> WhyResult:
     reasons = Effectiveness(context, active, known, recorded, context.now, stored=True).reasons(decided)
     view = tried_view(decided, person.id, "" if recorded is None else recorded.id, context.now)
     return WhyResult(
-        person=person.id, rule=rule.id, version=rule.version, matched=decided.status not in ("NoMatch", "Error"),
-        effective=not reasons, reasons=reasons,
-        event=None if recorded is None else event_view(recorded), as_of=instant(context.now), decision=view,
-    )  # fmt: skip
+        person=person.id,
+        rule=rule.id,
+        version=rule.version,
+        matched=decided.status not in ("NoMatch", "Error"),
+        effective=not reasons,
+        reasons=reasons,
+        event=None if recorded is None else event_view(recorded),
+        as_of=instant(context.now),
+        decision=view,
+    )

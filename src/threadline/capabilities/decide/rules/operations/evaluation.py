@@ -145,9 +145,12 @@ def evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
 
 def _event(context: Context[WithRecorder], native: NativeEvent) -> Event:
     return native_event(
-        native, workspace=context.workspace, source=context.source, source_type=context.source_type,
+        native,
+        workspace=context.workspace,
+        source=context.source,
+        source_type=context.source_type,
         received_at=context.engine.recorder.clock(),
-    )  # fmt: skip
+    )
 
 
 def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent) -> EvaluateResult:
@@ -195,10 +198,16 @@ def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, 
     now = context.engine.recorder.clock()
     at = min(recorded.event.occurred_at, now)
     return Event(
-        type=DECISION_MADE, identifiers=(person.identifiers[recorded.thread],), occurred_at=at, source=SOURCE,
-        key=decision_key(recorded.id, decided.rule, REPLAY), source_type="internal", workspace=context.workspace,
-        properties=decided.properties(recorded, REPLAY, now), received_at=now,
-    )  # fmt: skip
+        type=DECISION_MADE,
+        identifiers=(person.identifiers[recorded.thread],),
+        occurred_at=at,
+        source=SOURCE,
+        key=decision_key(recorded.id, decided.rule, REPLAY),
+        source_type="internal",
+        workspace=context.workspace,
+        properties=decided.properties(recorded, REPLAY, now),
+        received_at=now,
+    )
 
 
 def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> Recorded:
@@ -220,9 +229,15 @@ _Answers = list[tuple[Decided, list[Reason]]]
 
 
 def _answers(
-    context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded | None, known: PersonView,
-    at: int, *, stored: bool,
-) -> _Answers:  # fmt: skip
+    context: Context[Needs],
+    params: EvaluateParams,
+    active: ActiveRules,
+    recorded: Recorded | None,
+    known: PersonView,
+    at: int,
+    *,
+    stored: bool,
+) -> _Answers:
     """What the rules say that are asked about, each with the reasons why it does not act."""
     effectiveness = Effectiveness(context, active, known, recorded, at, stored=stored)
     decided: Sequence[Decided | None]

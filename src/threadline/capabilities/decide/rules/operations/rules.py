@@ -89,16 +89,27 @@ def _line(active: ActiveRules, id: str, head: Head | None, state: str) -> RuleLi
         if state not in ("", "active"):
             return None
         return RuleLine(
-            id=id, name=declared.name, active=declared.version, newest=declared.version, state="active", declared=True,
+            id=id,
+            name=declared.name,
+            active=declared.version,
+            newest=declared.version,
+            state="active",
+            declared=True,
             rule_sets=sets,
-        )  # fmt: skip
+        )
     assert head is not None, "a rule is declared or was written"
     if state and state not in head.states:
         return None
     return RuleLine(
-        id=id, name=head.name, active=head.active, newest=len(head.states), state=head.states[-1], declared=False,
-        rule_sets=sets, problem=active.problems.get(f"rule/{id}", ""),
-    )  # fmt: skip
+        id=id,
+        name=head.name,
+        active=head.active,
+        newest=len(head.states),
+        state=head.states[-1],
+        declared=False,
+        rule_sets=sets,
+        problem=active.problems.get(f"rule/{id}", ""),
+    )
 
 
 # --- one rule ---------------------------------------------------------------------------------
@@ -161,14 +172,25 @@ def _view(
         rule = rule_at(context, id, version)
         state = "active" if declared is not None and declared.version == version else "retired"
         return RuleView(
-            id=id, version=version, state=state, declared=True, content=rule.content, hash=rule.hash,
+            id=id,
+            version=version,
+            state=state,
+            declared=True,
+            content=rule.content,
+            hash=rule.hash,
             created_by="definitions",
-        )  # fmt: skip
+        )
     made = repository.written(context, id, version)
     return RuleView(
-        id=id, version=version, state=head.states[version - 1], declared=False, content=made.content, hash=made.hash,
-        created_at=instant(made.at), created_by=made.by,
-    )  # fmt: skip
+        id=id,
+        version=version,
+        state=head.states[version - 1],
+        declared=False,
+        content=made.content,
+        hash=made.hash,
+        created_at=instant(made.at),
+        created_by=made.by,
+    )
 
 
 class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
@@ -205,10 +227,13 @@ def versions(context: Context[WithStore], params: VersionsParams) -> VersionsPag
         made = repository.written(context, params.id, version)
         lines.append(
             VersionLine(
-                version=version, state=head.states[version - 1], hash=made.hash, created_at=instant(made.at),
+                version=version,
+                state=head.states[version - 1],
+                hash=made.hash,
+                created_at=instant(made.at),
                 created_by=made.by,
             )
-        )  # fmt: skip
+        )
     return VersionsPage(id=params.id, versions=lines, next=str(last) if last < len(head.states) else "")
 
 
@@ -253,9 +278,11 @@ def log(context: Context[Reads], params: LogParams) -> LogPage:
     page = repository.log(context, params.id, after, params.limit)
     more = len(page) == params.limit
     return LogPage(
-        id=params.id, log=[_log_line(entry) for entry in page], declared=_declared_lines(context, params.id),
+        id=params.id,
+        log=[_log_line(entry) for entry in page],
+        declared=_declared_lines(context, params.id),
         next=str(after + len(page)) if more else "",
-    )  # fmt: skip
+    )
 
 
 def _log_line(entry: Transition) -> LogLine:

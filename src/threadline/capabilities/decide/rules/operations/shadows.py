@@ -115,8 +115,12 @@ def shadow_report(context: Context[Needs], params: ReportParams) -> Report:
     cells = [cell for _, cell in sorted(by_outcome.items())]
     changed = sum(cell.changed for cell in cells)
     return Report(
-        id=params.id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed,
-        errors=sum(cell.same + cell.changed for cell in cells if cell.shadow == ERROR), matrix=cells,
+        id=params.id,
+        version=version,
+        decisions=changed + sum(cell.same for cell in cells),
+        changed=changed,
+        errors=sum(cell.same + cell.changed for cell in cells if cell.shadow == ERROR),
+        matrix=cells,
         samples=[recorded_view(event, context.engine.reader.person_of(event).id) for event in events],
         whole=next(of_version, None) is None,
-    )  # fmt: skip
+    )

@@ -78,9 +78,7 @@ def write(context: Context[Needs], params: WriteParams) -> WriteResult:
         # After the rule: a set that names no rule yet would be one more thing to take back where the rule is refused.
         repository.change_set(context, rule_set.name, rule_set)
     head, _ = repository.stored_head(context, params.id)
-    return WriteResult(
-        id=params.id, version=version, created=created, state=head.states[version - 1], hash=made.hash
-    )  # fmt: skip
+    return WriteResult(id=params.id, version=version, created=created, state=head.states[version - 1], hash=made.hash)
 
 
 def _own_set(context: Context[Needs], params: WriteParams) -> RuleSet:
@@ -206,9 +204,13 @@ def gate(context: Context[Needs], params: GateParams) -> GateResult:
     bound = _bound(context)
     saved = what_if_gate.newest(context, params.id, params.version)
     result = GateResult(
-        id=params.id, version=params.version, state=head.states[params.version - 1], active=head.active, open=True,
+        id=params.id,
+        version=params.version,
+        state=head.states[params.version - 1],
+        active=head.active,
+        open=True,
         required=bound is not None,
-    )  # fmt: skip
+    )
     if saved is not None:
         result.what_if, result.asked, result.changed = saved.id, saved.about.asked, saved.about.changed
     try:

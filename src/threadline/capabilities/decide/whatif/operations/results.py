@@ -122,11 +122,15 @@ def compare(context: Context[WithStore], params: CompareParams) -> Comparison:
     ]
     people = [{sample.person for sample in result.samples} for result in (first, second)]
     return Comparison(
-        comparable=asked[0] == asked[1], people_changed=second.people_changed - first.people_changed,
-        changed=second.changed - first.changed, errors=second.errors - first.errors,
-        matrix=_cells(first.matrix, second.matrix), rules=_rules(first.rules, second.rules),
-        people_only_in_one=sorted(people[0] - people[1]), people_only_in_other=sorted(people[1] - people[0]),
-    )  # fmt: skip
+        comparable=asked[0] == asked[1],
+        people_changed=second.people_changed - first.people_changed,
+        changed=second.changed - first.changed,
+        errors=second.errors - first.errors,
+        matrix=_cells(first.matrix, second.matrix),
+        rules=_rules(first.rules, second.rules),
+        people_only_in_one=sorted(people[0] - people[1]),
+        people_only_in_other=sorted(people[1] - people[0]),
+    )
 
 
 def _cells(first: list[MatrixCell], second: list[MatrixCell]) -> list[MatrixCell]:

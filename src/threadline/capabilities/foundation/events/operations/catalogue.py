@@ -118,8 +118,11 @@ def catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
     return CatalogueView(
         projections=[
             ProjectionView(
-                name=p.name, version=p.version, handles=None if p.handles is None else sorted(p.handles),
-                ordered=p.ordered, fingerprint=p.fingerprint,
+                name=p.name,
+                version=p.version,
+                handles=None if p.handles is None else sorted(p.handles),
+                ordered=p.ordered,
+                fingerprint=p.fingerprint,
             )
             for p in catalogue.projections
         ],
@@ -133,18 +136,28 @@ def catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
         ],
         identifiers=[
             KindView(
-                name=k.name, priority=k.priority, limit=k.limit, normalise=k.normalise, identifying=k.identifying,
-                joins=k.joins, shared=k.shared,
+                name=k.name,
+                priority=k.priority,
+                limit=k.limit,
+                normalise=k.normalise,
+                identifying=k.identifying,
+                joins=k.joins,
+                shared=k.shared,
             )
             for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
         ],
         event_types=[type.name for type in types if type.speaker == "anyone"],
         types=[
             EventTypeView(
-                name=type.name, about=type.about, speaker=type.speaker, origin=type.origin, sentence=type.sentence,
-                is_activity=type.acts, properties=dict(type.schema),
+                name=type.name,
+                about=type.about,
+                speaker=type.speaker,
+                origin=type.origin,
+                sentence=type.sentence,
+                is_activity=type.acts,
+                properties=dict(type.schema),
             )
             for type in types
         ],
         event_schemas={requirement.name: dict(requirement.schema) for requirement in catalogue.requirements.values()},
-    )  # fmt: skip
+    )

@@ -65,9 +65,12 @@ def _without(params: RecordParams, refused: Collection[int]) -> RecordParams:
 def _result(receipts: list[Receipt]) -> RecordResult:
     counts = Counter(receipt.status for receipt in receipts)
     return RecordResult(
-        receipts=receipts, accepted=counts["accepted"], duplicates=counts["duplicate"], conflicts=counts["conflict"],
+        receipts=receipts,
+        accepted=counts["accepted"],
+        duplicates=counts["duplicate"],
+        conflicts=counts["conflict"],
         rejected=counts["rejected"],
-    )  # fmt: skip
+    )
 
 
 def _refused(result: RecordResult) -> bool:

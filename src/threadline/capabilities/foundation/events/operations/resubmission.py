@@ -145,9 +145,13 @@ class _NativePayload(msgspec.Struct):
 
 def _read_native(payload: Any, entry: RejectedEntry) -> Event:
     return native_event(
-        read_native(payload, "payload"), workspace=entry.workspace, source=entry.source, source_type=_way(entry),
-        received_at=entry.received_at, label="payload",
-    )  # fmt: skip
+        read_native(payload, "payload"),
+        workspace=entry.workspace,
+        source=entry.source,
+        source_type=_way(entry),
+        received_at=entry.received_at,
+        label="payload",
+    )
 
 
 def _read_event(payload: Any, entry: RejectedEntry) -> Event:
@@ -157,11 +161,21 @@ def _read_event(payload: Any, entry: RejectedEntry) -> Event:
         raise InvalidValue(f"the payload does not make an event ({error}); give the correction as `event`") from None
     # The time that the producer told stays as it was, whatever is corrected: the producer's own retry must be known.
     return Event(
-        type=read.type, identifiers=tuple(Identifier(kind, value) for kind, value in read.identifiers),
-        occurred_at=read.occurred_at, key=read.key, source_type=_source_type(read, entry), properties=read.properties,
-        context=read.context, sent_time=read.sent_time, marks=read.marks, historical=read.historical,
-        schema_version=read.schema_version, object_id=read.object_id, object_ref=read.object_ref, wire=read.wire,
-    )  # fmt: skip
+        type=read.type,
+        identifiers=tuple(Identifier(kind, value) for kind, value in read.identifiers),
+        occurred_at=read.occurred_at,
+        key=read.key,
+        source_type=_source_type(read, entry),
+        properties=read.properties,
+        context=read.context,
+        sent_time=read.sent_time,
+        marks=read.marks,
+        historical=read.historical,
+        schema_version=read.schema_version,
+        object_id=read.object_id,
+        object_ref=read.object_ref,
+        wire=read.wire,
+    )
 
 
 def _source_type(read: _NativePayload, entry: RejectedEntry) -> str:

@@ -39,12 +39,17 @@ class DefinitionsResult(msgspec.Struct, kw_only=True):
 
 def _definition(feature: Feature) -> FeatureDefinition:
     return FeatureDefinition(
-        name=feature.name, description=feature.description, aggregate=feature.aggregate,
+        name=feature.name,
+        description=feature.description,
+        aggregate=feature.aggregate,
         events=sorted({feed.type for feed in feature.source.feeds}) if feature.source is not None else [],
-        features=list(feature.needs), window="lifetime" if feature.window is None else format_duration(feature.window),
-        unit=feature.unit, empty=feature.empty, version=feature.version,
+        features=list(feature.needs),
+        window="lifetime" if feature.window is None else format_duration(feature.window),
+        unit=feature.unit,
+        empty=feature.empty,
+        version=feature.version,
         stale_after=None if feature.stale_after is None else format_duration(feature.stale_after),
-    )  # fmt: skip
+    )
 
 
 @shaped_operation("GET /v1/features", FEATURES_GROUP)

@@ -73,6 +73,11 @@ def spread(context: Context[Needs], params: SpreadParams) -> FeatureSpread:
             break
     valued = sample(len(values), after).estimate(sum(value is not None for value in values))
     return FeatureSpread(
-        name=params.name, as_of=instant(context.now), people_read=len(values), exact=not after, valued=valued,
-        bins=bins_of(values), **summary(values),
-    )  # fmt: skip
+        name=params.name,
+        as_of=instant(context.now),
+        people_read=len(values),
+        exact=not after,
+        valued=valued,
+        bins=bins_of(values),
+        **summary(values),
+    )

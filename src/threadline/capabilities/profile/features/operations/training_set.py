@@ -89,6 +89,10 @@ def training_set(context: Context[Needs], params: TrainingParams) -> TrainingSet
 
 def _training_row(row: Row) -> TrainingRow:
     return TrainingRow(
-        person=row.person, at=instant(row.label.at), label=row.label.value, status=row.status, values=row.values,
+        person=row.person,
+        at=instant(row.label.at),
+        label=row.label.value,
+        status=row.status,
+        values=row.values,
         statuses=row.statuses,
-    )  # fmt: skip
+    )

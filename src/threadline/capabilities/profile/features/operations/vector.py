@@ -79,9 +79,12 @@ def of(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
     asked = person_as_of(context, params.id, params.as_of, params.known)
     vector = asked.views("features").get("features", {})
     return FeaturesResult(
-        person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
-        known="now" if asked.as_of is None else params.known, features=feature_views(chosen(vector, params.names)),
-    )  # fmt: skip
+        person=asked.person.id,
+        position=asked.person.position,
+        as_of=asked.shown_at,
+        known="now" if asked.as_of is None else params.known,
+        features=feature_views(chosen(vector, params.names)),
+    )
 
 
 def vector_of(context: Context[WithReader], person: Person, at: int, known_at: int | None = None) -> Vector:

@@ -131,9 +131,7 @@ class BoardQuery:
 
     def count(self, score: int) -> Any:
         """How a score stands among all on the board."""
-        return self.context.engine.ranks.counted(
-            self.key, score, self.context.now, expiring=self.board.expiring
-        )  # fmt: skip
+        return self.context.engine.ranks.counted(self.key, score, self.context.now, expiring=self.board.expiring)
 
 
 def parts_of(params: BoardChoice) -> tuple[IndexPart, ...]:

@@ -40,12 +40,17 @@ def list_(boards: Boards, context: Context[object], params: NoParams) -> BoardsR
         timezone=boards.timezone,
         boards=[
             BoardView(
-                name=b.name, description=b.description, score=".".join(b.path), periods=list(b.periods), per=b.per,
-                tags=list(b.tags), segments=list(b.segments),
+                name=b.name,
+                description=b.description,
+                score=".".join(b.path),
+                periods=list(b.periods),
+                per=b.per,
+                tags=list(b.tags),
+                segments=list(b.segments),
             )
             for b in boards.boards
         ],
-    )  # fmt: skip
+    )
 
 
 def operations(boards: Boards) -> list[Operation]:

@@ -57,10 +57,14 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
         past = asked.past(before, after)
         around = [*before.places, place, *after.places] if place is not None and params.around else []
         return Standing(
-            **shared, rank=None if place is None else past.above(place.score) + 1,
-            score=plain(0 if place is None else place.score), total=past.total, as_of=instant(context.now),
-            people_read=past.read, places=asked.entries(around, past.above),
-        )  # fmt: skip
+            **shared,
+            rank=None if place is None else past.above(place.score) + 1,
+            score=plain(0 if place is None else place.score),
+            total=past.total,
+            as_of=instant(context.now),
+            people_read=past.read,
+            places=asked.entries(around, past.above),
+        )
     place = _own_place(context, person, asked)
     score = 0 if place is None else place.score
     counted = asked.count(score)
@@ -70,9 +74,14 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
         places = context.engine.ranks.around(asked.key, place, context.now, params.around, expiring=expiring)
         entries = asked.entries(places, lambda score: int(asked.count(score).above))
     return Standing(
-        **shared, rank=None if place is None else counted.above + 1, score=plain(score), total=counted.total,
-        as_of=instant(counted.as_of), people_read=0, places=entries,
-    )  # fmt: skip
+        **shared,
+        rank=None if place is None else counted.above + 1,
+        score=plain(score),
+        total=counted.total,
+        as_of=instant(counted.as_of),
+        people_read=0,
+        places=entries,
+    )
 
 
 def _own_place(context: Context[Needs], person: Person, asked: BoardQuery) -> Place | None:

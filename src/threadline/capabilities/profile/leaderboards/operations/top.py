@@ -46,9 +46,14 @@ def top(boards: Boards, context: Context[Needs], params: BoardParams) -> Leaderb
         past = asked.past(best)
         places, total, read = best.places, past.total, past.read
     return Leaderboard(
-        name=params.name, period=asked.period.text, scope=params.scope, total=total, as_of=instant(context.now),
-        people_read=read, places=asked.entries(places),
-    )  # fmt: skip
+        name=params.name,
+        period=asked.period.text,
+        scope=params.scope,
+        total=total,
+        as_of=instant(context.now),
+        people_read=read,
+        places=asked.entries(places),
+    )
 
 
 def operations(boards: Boards) -> list[Operation]:

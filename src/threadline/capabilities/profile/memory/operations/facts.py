@@ -122,10 +122,12 @@ def of(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
     else:
         facts = [fact_view(fact) for fact in selected]
     return MemoryResult(
-        person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
+        person=asked.person.id,
+        position=asked.person.position,
+        as_of=asked.shown_at,
         facts=facts[: params.limit],
         retracted=[RetractedView(**entry) for entry in memory["retracted"] if entry["type"] in wanted],
-    )  # fmt: skip
+    )
 
 
 def fact_view(fact: dict[str, Any]) -> FactView:

@@ -70,9 +70,13 @@ def merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeR
     identity, workspace = context.engine.identity, context.workspace
     union, merged, objection = identity.preview_merge(workspace, params.id, params.other)
     return MergeResult(
-        done=False, survivor=union.id, merged=merged.id, objection=objection, person=summary(context, union),
+        done=False,
+        survivor=union.id,
+        merged=merged.id,
+        objection=objection,
+        person=summary(context, union),
         causes=causes_of(identity.foretell_merge(workspace, params.id, params.other)),
-    )  # fmt: skip
+    )
 
 
 @operation(
@@ -290,9 +294,13 @@ def list_(context: Context[WithIdentity], params: QuarantineParams) -> Quarantin
 
 def _join_view(entry: dict[str, Any]) -> DoubtfulJoin:
     return DoubtfulJoin(
-        id=entry["id"], identifiers=entry["identifiers"], reason=entry["reason"], event=entry["event"],
-        at=instant(entry["at"]), status=entry["status"],
-    )  # fmt: skip
+        id=entry["id"],
+        identifiers=entry["identifiers"],
+        reason=entry["reason"],
+        event=entry["event"],
+        at=instant(entry["at"]),
+        status=entry["status"],
+    )
 
 
 class ReviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -223,11 +223,15 @@ def summary(context: Context[Reads], person: Person) -> PersonSummary:
     views = context.engine.reader.views(person, context.now, names=["activity", "profile"])
     profile = views.get("profile", {"traits": {}, "tags": []})
     return PersonSummary(
-        id=person.id, name=name_in(profile["traits"]), email=_address(ordered, profile["traits"]),
-        identifiers=[str(i) for i in ordered], tags=profile["tags"],
-        events=person.position, created_at=instant(person.created_at),
+        id=person.id,
+        name=name_in(profile["traits"]),
+        email=_address(ordered, profile["traits"]),
+        identifiers=[str(i) for i in ordered],
+        tags=profile["tags"],
+        events=person.position,
+        created_at=instant(person.created_at),
         last_seen_at=views.get("activity", {}).get("last_seen_at"),
-    )  # fmt: skip
+    )
 
 
 def _address(identifiers: Iterable[Identifier], traits: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ def _tags(context: Context[Needs], person: Person) -> list[str]:
 
 def _tag_event(
     context: Context[Needs], person: Person, kind: str, tag: str, request: str, name: RequestName | None
-) -> Event:  # fmt: skip
+) -> Event:
     parts = (kind, tag, request or f"at {person.position}")
     identifier, key = place_and_key(context, person, *parts, named=request)
     event = wish(context, identifier, kind, {"tag": tag}, key)

@@ -74,6 +74,10 @@ def _line(recorded: Recorded, points: int) -> LedgerLine:
     texts = {name: value for name, value in details.items() if isinstance(value, str)}
     adds = event.type in (POINTS_EARNED, POINTS_ADJUSTED)
     return LedgerLine(
-        id=recorded.id, type=event.type, points=points if adds else -points, occurred_at=instant(event.occurred_at),
-        cause=recorded.cause, **texts,
-    )  # fmt: skip
+        id=recorded.id,
+        type=event.type,
+        points=points if adds else -points,
+        occurred_at=instant(event.occurred_at),
+        cause=recorded.cause,
+        **texts,
+    )

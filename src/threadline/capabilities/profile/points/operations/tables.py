@@ -101,6 +101,4 @@ def _table(table: Table) -> TableView:
 
 def _rule(rule: Rule) -> RuleView:
     cooldown = None if rule.cooldown is None else format_duration(rule.cooldown)
-    return RuleView(
-        name=rule.name, types=list(rule.types), points=rule.points, per_day=rule.per_day, cooldown=cooldown
-    )  # fmt: skip
+    return RuleView(name=rule.name, types=list(rule.types), points=rule.points, per_day=rule.per_day, cooldown=cooldown)

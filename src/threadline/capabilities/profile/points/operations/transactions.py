@@ -68,9 +68,7 @@ def spend(context: Context[Needs], params: SpendParams) -> SpendResult:
         answer: Recorded | None = context.engine.log.of_key(context.workspace, SOURCE, f"{id}/{outcome}")
         if answer is not None:
             balance = answer.event.properties["balance"]
-            return SpendResult(
-                person=person, status=outcome, points=params.points, balance=balance, event=answer.id
-            )  # fmt: skip
+            return SpendResult(person=person, status=outcome, points=params.points, balance=balance, event=answer.id)
     raise NotFound("points were switched off by `points: false` when this was asked for, so nothing came of it")
 
 

@@ -64,9 +64,11 @@ def of(segments: Segments, context: Context[WithReader], params: SegmentsParams)
     person, memberships = _looked_at(context, params)
     memberships_view = memberships.person.view(SEGMENTS.name) or {}
     return SegmentsResult(
-        person=person.id, position=person.position, as_of=instant(memberships.at),
+        person=person.id,
+        position=person.position,
+        as_of=instant(memberships.at),
         segments=[_member(segment, memberships, memberships_view, ahead=params.as_of is None) for segment in segments],
-    )  # fmt: skip
+    )
 
 
 def _looked_at(context: Context[WithReader], params: SegmentsParams | SegmentParams) -> tuple[Person, Memberships]:
@@ -79,9 +81,11 @@ def _member(segment: Segment, memberships: Memberships, memberships_view: dict[s
     member = memberships.belongs(segment)
     until = leaves_at(segment, memberships, memberships.at + 10 * YEAR, STEPS_MAX) if member and ahead else None
     return MemberView(
-        segment=segment.name, member=member, since=memberships_view.get(segment.name, {}).get("since"),
+        segment=segment.name,
+        member=member,
+        since=memberships_view.get(segment.name, {}).get("since"),
         until=None if until is None else instant(until),
-    )  # fmt: skip
+    )
 
 
 class SegmentParams(AsOf, kw_only=True, forbid_unknown_fields=True):
@@ -115,9 +119,14 @@ def why(segments: Segments, context: Context[WithReader], params: SegmentParams)
     memberships_view = memberships.person.view(SEGMENTS.name) or {}
     shown = _member(segment, memberships, memberships_view, ahead=params.as_of is None)
     return SegmentResult(
-        person=person.id, as_of=instant(memberships.at), segment=segment.name, member=shown.member, since=shown.since,
-        until=shown.until, steps=segment.conditions.explain(memberships.subject_of(segment)),
-    )  # fmt: skip
+        person=person.id,
+        as_of=instant(memberships.at),
+        segment=segment.name,
+        member=shown.member,
+        since=shown.since,
+        until=shown.until,
+        steps=segment.conditions.explain(memberships.subject_of(segment)),
+    )
 
 
 def memberships_now(context: Context[WithReader], person: Person) -> Memberships:

@@ -58,10 +58,14 @@ def sizes_picture(result: SizesResult) -> Chart:
     ordered = sorted(result.segments, key=lambda segment: (-segment.members, segment.name))
     points = [Point(segment.name, segment.members, is_uncertain=not segment.exact) for segment in ordered]
     return Chart(
-        kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
-        series=(Series("", tuple(points)),), uncertain="At least so many, or so many so far.",
+        kind="bars",
+        title="Sizes of segments",
+        x=Axis(title="Segment"),
+        y=Axis(title="People", unit="count"),
+        series=(Series("", tuple(points)),),
+        uncertain="At least so many, or so many so far.",
         summary=f"The largest of {len(ordered)}, {ordered[0].name}, has {ordered[0].members:,}." if ordered else "",
-    )  # fmt: skip
+    )
 
 
 def _read(params: SizesParams) -> tuple[IndexPart, ...]:

@@ -39,10 +39,17 @@ class AlertContent(msgspec.Struct, kw_only=True):
 def content_of(alert: Alert) -> AlertContent:
     """The form in which an alert is read by operators."""
     return AlertContent(
-        title=alert.title, body=alert.body, link=alert.link, severity=alert.severity, start=optional(alert.start),
-        stop=optional(alert.stop), tags=list(alert.tags), segments=list(alert.segments), when=alert.when,
+        title=alert.title,
+        body=alert.body,
+        link=alert.link,
+        severity=alert.severity,
+        start=optional(alert.start),
+        stop=optional(alert.stop),
+        tags=list(alert.tags),
+        segments=list(alert.segments),
+        when=alert.when,
         dismissable=alert.dismissable,
-    )  # fmt: skip
+    )
 
 
 def optional(at: int | None) -> Instant | None:
@@ -67,7 +74,12 @@ class AlertVersion(msgspec.Struct, kw_only=True):
 def version_view(id: str, version: Version) -> AlertVersion:
     """The form in which a version is read."""
     return AlertVersion(
-        id=id, version=version.number, withdrawn=version.withdrawn, alert=content_of(version.alert),
-        written_at=instant(version.at), written_by=version.by, note=version.note,
+        id=id,
+        version=version.number,
+        withdrawn=version.withdrawn,
+        alert=content_of(version.alert),
+        written_at=instant(version.at),
+        written_by=version.by,
+        note=version.note,
         shown_again_from=version.shown_again_from,
-    )  # fmt: skip
+    )

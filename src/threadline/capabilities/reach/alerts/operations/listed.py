@@ -68,10 +68,15 @@ def list_(segments: Segments, context: Context[WithStore], params: AlertListPara
 def _line(id: str, version: Version, known: set[str], now: int) -> AlertLine:
     alert = version.alert
     return AlertLine(
-        id=id, version=version.number, state=_state(version, now), title=alert.title, severity=alert.severity,
-        start=optional(alert.start), stop=optional(alert.stop),
+        id=id,
+        version=version.number,
+        state=_state(version, now),
+        title=alert.title,
+        severity=alert.severity,
+        start=optional(alert.start),
+        stop=optional(alert.stop),
         problem=alert.problem(known),
-    )  # fmt: skip
+    )
 
 
 def _state(version: Version, now: int) -> State:

@@ -120,10 +120,17 @@ def _since(version: Version) -> int:
 def _view(id: str, version: Version, dismissed_at: Instant | None) -> AlertView:
     alert = version.alert
     return AlertView(
-        id=id, version=version.number, severity=alert.severity, title=alert.title, body=alert.body, link=alert.link,
-        dismissable=alert.dismissable, start=optional(alert.start), stop=optional(alert.stop),
+        id=id,
+        version=version.number,
+        severity=alert.severity,
+        title=alert.title,
+        body=alert.body,
+        link=alert.link,
+        dismissable=alert.dismissable,
+        start=optional(alert.start),
+        stop=optional(alert.stop),
         dismissed_at=dismissed_at,
-    )  # fmt: skip
+    )
 
 
 class _Nobody:

@@ -98,15 +98,23 @@ def write(segments: Segments, context: Context[Needs], params: AlertWriteParams)
     if start is not None and stop is not None and stop <= start:
         raise InvalidValue("stop: must be later than `start`", param="stop")
     alert = Alert(
-        title=params.title, body=params.body, link=params.link, severity=params.severity, start=start, stop=stop,
-        tags=tuple(params.tags), segments=tuple(params.segments), when=params.when, dismissable=params.dismissable,
-    )  # fmt: skip
+        title=params.title,
+        body=params.body,
+        link=params.link,
+        severity=params.severity,
+        start=start,
+        stop=stop,
+        tags=tuple(params.tags),
+        segments=tuple(params.segments),
+        when=params.when,
+        dismissable=params.dismissable,
+    )
     if alert.conditions is not None:
         refuse_event_fields(alert.conditions)
         context.engine.catalogue.refuse_unread(Read(*read, "when") for read in alert.conditions.reads)
     made, created = repository.write(
         context, params.id, alert, shown_again=params.shown_again, expected=params.expected
-    )  # fmt: skip
+    )
     return AlertWriteResult(created=created, version=version_view(params.id, made))
 
 

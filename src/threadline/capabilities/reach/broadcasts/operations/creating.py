@@ -64,9 +64,14 @@ class Preview(msgspec.Struct, kw_only=True):
 
 
 EXAMPLE = CreateParams(
-    id="spring-sale", template="sale", audience=Audience(tags=["newsletter"]), at="2026-12-01T09:00",
-    zone="Europe/Rome", arms=[Arm(name="a"), Arm(name="b", subject="Only until Sunday")], holdout=0.05,
-)  # fmt: skip
+    id="spring-sale",
+    template="sale",
+    audience=Audience(tags=["newsletter"]),
+    at="2026-12-01T09:00",
+    zone="Europe/Rome",
+    arms=[Arm(name="a"), Arm(name="b", subject="Only until Sunday")],
+    holdout=0.05,
+)
 
 
 @shaped_operation(
@@ -112,9 +117,13 @@ def preview(context: Context[Needs], params: BroadcastParams) -> Preview:
         for person in sample
     ]
     return Preview(
-        id=params.id, people=sum(arms.values()), looked_at=looked_at, arms=dict(arms), sample=shown,
+        id=params.id,
+        people=sum(arms.values()),
+        looked_at=looked_at,
+        arms=dict(arms),
+        sample=shown,
         being_filled=filling,
-    )  # fmt: skip
+    )
 
 
 def operations(segments: Segments, mail: Mail | None) -> list[Operation]:

@@ -50,9 +50,11 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     id: str
     state: Annotated[
         str,
-        Meta(description="draft, scheduled, resolving, sending, done (everybody is addressed, mails may still wait in "
-             "the outbox), paused, cancelled or failed."),
-    ]  # fmt: skip
+        Meta(
+            description="draft, scheduled, resolving, sending, done (everybody is addressed, mails may still wait in "
+            "the outbox), paused, cancelled or failed."
+        ),
+    ]
     broadcast: Annotated[Broadcast, Meta(description="As it was created.")]
     created_at: Instant
     created_by: str
@@ -96,9 +98,11 @@ class RecipientView(msgspec.Struct, kw_only=True):
     arm: Annotated[str, Meta(description="`holdout`: gets nothing; empty: gets the winner later.")]
     statuses: Annotated[
         list[str],
-        Meta(description="What events say: addressed, sent, skipped, withdrawn, parked, unknown, delivered, opened, "
-             "clicked, bounced, complained, replied. Opens and clicks of machines are left out."),
-    ]  # fmt: skip
+        Meta(
+            description="What events say: addressed, sent, skipped, withdrawn, parked, unknown, delivered, opened, "
+            "clicked, bounced, complained, replied. Opens and clicks of machines are left out."
+        ),
+    ]
     reason: Annotated[str, Meta(description="Why the mail was skipped; empty otherwise."), SENTENCE] = ""
 
 
@@ -119,9 +123,12 @@ def view_of(context: Context[Needs], created: Created) -> BroadcastView:
     engine, workspace, broadcast = context.engine, context.workspace, created.broadcast
     job = engine.jobs.find(workspace, repository.job_id(created.id))
     view = BroadcastView(
-        id=created.id, state=repository.state_of(engine, workspace, created.id, job), broadcast=broadcast,
-        created_at=instant(created.at), created_by=created.by,
-    )  # fmt: skip
+        id=created.id,
+        state=repository.state_of(engine, workspace, created.id, job),
+        broadcast=broadcast,
+        created_at=instant(created.at),
+        created_by=created.by,
+    )
     if job is None:
         return view
     counts = job.counts
@@ -178,9 +185,12 @@ def recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> R
     names = engine.reader.identifiers_of(workspace, ids)
     shown = [
         RecipientView(
-            person=recipient.person, identifiers=names.get(recipient.person, []), arm=recipient.arm,
-            statuses=statuses.get(recipient.person, []), reason=reasons.get(recipient.person, ""),
+            person=recipient.person,
+            identifiers=names.get(recipient.person, []),
+            arm=recipient.arm,
+            statuses=statuses.get(recipient.person, []),
+            reason=reasons.get(recipient.person, ""),
         )
         for recipient in page
-    ]  # fmt: skip
+    ]
     return RecipientsPage(id=params.id, recipients=shown, next=ids[-1] if next(rows, None) is not None else "")

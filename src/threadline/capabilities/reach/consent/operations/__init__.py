@@ -14,7 +14,9 @@ SUPPRESSION_GROUP = Group("suppression", "Addresses that get no mail of any kind
 Address = Annotated[
     str,
     Meta(
-        description="A mail address, such as ada@example.com.", min_length=3, max_length=254,
+        description="A mail address, such as ada@example.com.",
+        min_length=3,
+        max_length=254,
         extra_json_schema={"pattern": r"^[^@\s]+@[^@\s]+$"},
     ),
-]  # fmt: skip
+]

@@ -37,10 +37,11 @@ from threadline.kernel.suggestion import suggestion
 OptionalAddress = Annotated[
     str,
     Meta(
-        description="One of the person's mail addresses; without it the one that mail goes to.", max_length=254,
+        description="One of the person's mail addresses; without it the one that mail goes to.",
+        max_length=254,
         extra_json_schema={"pattern": r"^([^@\s]+@[^@\s]+)?$"},
     ),
-]  # fmt: skip
+]
 TopicName = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
@@ -71,12 +72,15 @@ def topics(consent: Consent, context: Context[object], params: NoParams) -> Topi
     return TopicList(
         [
             TopicView(
-                name=name, title=topic.shown, description=topic.description, default=topic.default,
+                name=name,
+                title=topic.shown,
+                description=topic.description,
+                default=topic.default,
                 double_opt_in=bool(topic.confirm),
             )
             for name, topic in consent.topics.items()
         ]
-    )  # fmt: skip
+    )
 
 
 class ConsentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -130,15 +134,21 @@ def _result(consent: Consent, context: Context[Needs], person: Person, address: 
     standing = standings(engine, consent, Recipient(workspace, person.id, address, ""))
     suppression = suppression_of(engine.store, workspace, address)
     return ConsentResult(
-        person=person.id, address=address, suppressed="" if suppression is None else suppression.reason,
+        person=person.id,
+        address=address,
+        suppressed="" if suppression is None else suppression.reason,
         subscriptions=[
             Subscription(
-                topic=name, status=status, subscribed=status in GETS_MAIL,
-                subscribed_at=entry.subscribed, confirmed_at=entry.confirmed, unsubscribed_at=entry.unsubscribed,
+                topic=name,
+                status=status,
+                subscribed=status in GETS_MAIL,
+                subscribed_at=entry.subscribed,
+                confirmed_at=entry.confirmed,
+                unsubscribed_at=entry.unsubscribed,
             )
             for name, (status, entry) in standing.items()
         ],
-    )  # fmt: skip
+    )
 
 
 class ChangeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -162,9 +172,11 @@ class ChangeResult(ConsentResult, kw_only=True):
 
 
 _CHANGED = (
-    "Subscribed to {subscribe}, unsubscribed from {unsubscribe}", "Subscribed to {subscribe}",
-    "Unsubscribed from {unsubscribe}", "Changed what may be sent",
-)  # fmt: skip
+    "Subscribed to {subscribe}, unsubscribed from {unsubscribe}",
+    "Subscribed to {subscribe}",
+    "Unsubscribed from {unsubscribe}",
+    "Changed what may be sent",
+)
 
 
 @shaped_operation(

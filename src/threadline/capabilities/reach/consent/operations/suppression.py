@@ -51,9 +51,13 @@ class SuppressedAddress(msgspec.Struct, kw_only=True):
 
 def _shown(suppression: Suppression) -> SuppressedAddress:
     return SuppressedAddress(
-        address=suppression.address, reason=suppression.reason, suppressed_at=suppression.at, by=suppression.by,
-        note=suppression.note, event=suppression.event,
-    )  # fmt: skip
+        address=suppression.address,
+        reason=suppression.reason,
+        suppressed_at=suppression.at,
+        by=suppression.by,
+        note=suppression.note,
+        event=suppression.event,
+    )
 
 
 def _suppression_of(context: Context[WithStore], address: str) -> Suppression:

@@ -128,8 +128,20 @@ def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
     row = record.row
     person = people.get(row.thread)
     return MailEventView(
-        id=record.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
-        message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,
-        machine=row.machine, why=row.why, link=row.link, bounce=row.bounce, reason=row.reason,
-        fetch=row.fetch, count=row.count,
-    )  # fmt: skip
+        id=record.event,
+        type=row.type,
+        at=instant(row.at),
+        person="" if person is None else person.id,
+        message=row.message,
+        address=row.address,
+        template=row.template,
+        step=row.step,
+        arm=row.arm,
+        machine=row.machine,
+        why=row.why,
+        link=row.link,
+        bounce=row.bounce,
+        reason=row.reason,
+        fetch=row.fetch,
+        count=row.count,
+    )

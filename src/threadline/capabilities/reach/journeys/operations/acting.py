@@ -101,9 +101,13 @@ def exit_(journeys: Journeys, context: Context[Needs], params: ExitParams) -> Re
 
 
 def _requested(
-    journeys: Journeys, context: Context[Needs], params: EnterParams | ExitParams, type: str,
-    properties: dict[str, Any], run_of: Callable[[str, str], str],
-) -> RequestResult:  # fmt: skip
+    journeys: Journeys,
+    context: Context[Needs],
+    params: EnterParams | ExitParams,
+    type: str,
+    properties: dict[str, Any],
+    run_of: Callable[[str, str], str],
+) -> RequestResult:
     journey_named(journeys, params.name)
     person = context.engine.reader.person(context.workspace, params.id)
     before = active_run(context.engine.reader.state(person, JOURNEYS, context.now), params.name)
@@ -118,7 +122,7 @@ def _requested(
 
 def _record(
     context: Context[Needs], person: Person, type: str, properties: dict[str, Any], request: str, not_before: int = 0
-) -> str:  # fmt: skip
+) -> str:
     name = request or f"at {context.engine.recorder.clock()} after {person.position}"
     identifier, key = place_and_key(context, person, type, properties.get("journey", ""), name, named=request)
     event = wish(context, identifier, type, properties, key, vouched=True)

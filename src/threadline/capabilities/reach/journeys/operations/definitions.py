@@ -58,11 +58,14 @@ def list_(journeys: Journeys, context: Context[WithShared], params: NoParams) ->
     paused = book_of(context).paused if journeys else {}
     shown = [
         JourneySummary(
-            name=journey.name, version=journey.version, entered_by=entered_by(journey), description=journey.description,
+            name=journey.name,
+            version=journey.version,
+            entered_by=entered_by(journey),
+            description=journey.description,
             paused_since=_paused(paused.get(journey.name)),
         )
         for journey in journeys
-    ]  # fmt: skip
+    ]
     return JourneysListResult(journeys=shown)
 
 
@@ -122,20 +125,28 @@ def show(journeys: Journeys, context: Context[Needs], params: JourneyParams) -> 
     steps, versions = counts(context.engine.rows, context.workspace, journey)
     labels = step_labels(journey)
     return JourneyView(
-        name=journey.name, version=journey.version, description=journey.description,
-        entered_by=entered_by(journey), paused_since=_paused(book_of(context).paused.get(journey.name)),
+        name=journey.name,
+        version=journey.version,
+        description=journey.description,
+        entered_by=entered_by(journey),
+        paused_since=_paused(book_of(context).paused.get(journey.name)),
         people=sum(versions.values()),
         versions={str(version): count for version, count in sorted(versions.items())},
         steps=[
             StepCount(
-                step=node.id, does=step_text(node.step), label=labels[node.id], kind=kind_of(node.step),
+                step=node.id,
+                does=step_text(node.step),
+                label=labels[node.id],
+                kind=kind_of(node.step),
                 people=steps[node.id],
-                ways=[Way(to=to, when=when) for when, to in arrows(node)], joins=node.following,
+                ways=[Way(to=to, when=when) for when, to in arrows(node)],
+                joins=node.following,
             )
             for node in compiled(journey).nodes.values()
         ],
-        drawing=tree(journey, steps), mermaid=mermaid(journey, steps),
-    )  # fmt: skip
+        drawing=tree(journey, steps),
+        mermaid=mermaid(journey, steps),
+    )
 
 
 def entries(rows: IndexRows, workspace: str, journey: str, start: str = "", stop: str | None = None) -> Iterator[Entry]:

@@ -76,12 +76,17 @@ def people(journeys: Journeys, context: Context[PeopleNeeds], params: JourneyPeo
     names = context.engine.reader.identifiers_of(context.workspace, [entry.person for entry in page])
     shown = [
         PersonInJourney(
-            person=entry.person, identifiers=names.get(entry.person, []), run=entry.run, version=entry.version,
-            step=entry.step, label=step_label(journeys, journey.name, entry.version, entry.step),
-            entered_at=instant(entry.entered_at), until=_time(entry.until),
+            person=entry.person,
+            identifiers=names.get(entry.person, []),
+            run=entry.run,
+            version=entry.version,
+            step=entry.step,
+            label=step_label(journeys, journey.name, entry.version, entry.step),
+            entered_at=instant(entry.entered_at),
+            until=_time(entry.until),
         )
         for entry in page
-    ]  # fmt: skip
+    ]
     return JourneyPeopleResult(name=journey.name, people=shown, next=following)
 
 
@@ -137,13 +142,19 @@ def of(journeys: Journeys, context: Context[WithReader], params: JourneysOfParam
 
 def _execution(journeys: Journeys, run: Run, *, paused: bool) -> Execution:
     return Execution(
-        journey=run.journey, run=run.id, version=run.version, entered_at=instant(run.entered_at),
+        journey=run.journey,
+        run=run.id,
+        version=run.version,
+        entered_at=instant(run.entered_at),
         step="" if run.reason else run.step,
         label="" if run.reason else step_label(journeys, run.journey, run.version, run.step),
-        until=None if run.reason else _time(run.until), paused=paused,
-        holdout=run.holdout, variables=run.variables, ended_at=instant(run.at) if run.reason else None,
+        until=None if run.reason else _time(run.until),
+        paused=paused,
+        holdout=run.holdout,
+        variables=run.variables,
+        ended_at=instant(run.at) if run.reason else None,
         reason=run.reason,
-    )  # fmt: skip
+    )
 
 
 class JourneyHistoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -219,11 +230,17 @@ def _is_of(recorded: Recorded, run: Run) -> bool:
 def _advance(label: Callable[[str], str], recorded: Recorded) -> Advance:
     given = recorded.event.properties
     return Advance(
-        at=instant(recorded.event.occurred_at), type=recorded.event.type, event=recorded.id,
-        path=given.get("path", []), labels=[label(step) for step in given.get("path", [])],
-        label=label(given.get("step", "")), mails=[SentMail(**mail) for mail in given.get("mails", [])],
-        step=given.get("step", ""), until=given.get("until"), reason=given.get("reason", ""),
-    )  # fmt: skip
+        at=instant(recorded.event.occurred_at),
+        type=recorded.event.type,
+        event=recorded.id,
+        path=given.get("path", []),
+        labels=[label(step) for step in given.get("path", [])],
+        label=label(given.get("step", "")),
+        mails=[SentMail(**mail) for mail in given.get("mails", [])],
+        step=given.get("step", ""),
+        until=given.get("until"),
+        reason=given.get("reason", ""),
+    )
 
 
 def operations(journeys: Journeys) -> list[Operation]:

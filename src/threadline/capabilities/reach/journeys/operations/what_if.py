@@ -136,9 +136,14 @@ def what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysWh
     tally = Tally(params.samples, stop)
     people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in params.people})
     pages = pages_of(
-        context.engine, context.workspace, params.definitions, tally, (start, context.now),
-        people if params.people else None, params.file,
-    )  # fmt: skip
+        context.engine,
+        context.workspace,
+        params.definitions,
+        tally,
+        (start, context.now),
+        people if params.people else None,
+        params.file,
+    )
     context.engine.simulations.run(pages)
     names = context.engine.reader.identifiers_of(context.workspace, [sample.person for sample in tally.samples])
     return result_of(tally, start, names)
@@ -153,9 +158,14 @@ def range_of(asked: Asked, now: int) -> tuple[int, int]:
 
 
 def pages_of(
-    engine: Needs, workspace: str, definitions: str, tally: Tally, known: tuple[int, int],
-    people: Sequence[str] | None = None, file: str = "",
-) -> Pages:  # fmt: skip
+    engine: Needs,
+    workspace: str,
+    definitions: str,
+    tally: Tally,
+    known: tuple[int, int],
+    people: Sequence[str] | None = None,
+    file: str = "",
+) -> Pages:
     """The trial, page by page. Raises `InvalidDefinition` for a candidate that cannot be tried."""
     declared = engine.catalogue.definitions
     current = declared if isinstance(declared, Definitions) else Definitions()
@@ -199,22 +209,32 @@ def result_of(tally: Tally, start: int, names: Mapping[str, list[str]]) -> Journ
     """What a tally says; ``names``: the identifiers of the people shown."""
     samples = [
         WhatIfSample(
-            person=sample.person, identifiers=names.get(sample.person, []), old=_mails(sample.old),
+            person=sample.person,
+            identifiers=names.get(sample.person, []),
+            old=_mails(sample.old),
             new=_mails(sample.new),
         )
         for sample in tally.samples
-    ]  # fmt: skip
+    ]
     old, new = tally.old, tally.new
     steps = [
         StepDifference(journey=key[0], step=key[1], template=key[2], arm=key[3], old=old.mails[key], new=new.mails[key])
         for key in sorted({*old.mails, *new.mails})
     ]
     return JourneysWhatIfResult(
-        start=instant(start), stop=instant(tally.stop), people=tally.people, people_old=tally.people_old,
-        people_new=tally.people_new, people_changed=tally.people_changed,
-        journeys=[_journey(tally, name) for name in sorted({*old.entered, *new.entered})], steps=steps,
-        samples=samples, cut=tally.cuts, failed=tally.failed, failures=tally.failures,
-    )  # fmt: skip
+        start=instant(start),
+        stop=instant(tally.stop),
+        people=tally.people,
+        people_old=tally.people_old,
+        people_new=tally.people_new,
+        people_changed=tally.people_changed,
+        journeys=[_journey(tally, name) for name in sorted({*old.entered, *new.entered})],
+        steps=steps,
+        samples=samples,
+        cut=tally.cuts,
+        failed=tally.failed,
+        failures=tally.failures,
+    )
 
 
 def _journey(tally: Tally, name: str) -> JourneyDifference:
@@ -222,11 +242,17 @@ def _journey(tally: Tally, name: str) -> JourneyDifference:
         return sum(count for (journey, _), count in counter.items() if journey == name)
 
     return JourneyDifference(
-        journey=name, entered_old=tally.old.entered[name], entered_new=tally.new.entered[name],
-        holdout_old=tally.old.holdout[name], holdout_new=tally.new.holdout[name],
-        left_old=_left(tally.old, name), left_new=_left(tally.new, name),
-        only_old=of(tally.only_old), only_new=of(tally.only_new), moved=of(tally.moved),
-    )  # fmt: skip
+        journey=name,
+        entered_old=tally.old.entered[name],
+        entered_new=tally.new.entered[name],
+        holdout_old=tally.old.holdout[name],
+        holdout_new=tally.new.holdout[name],
+        left_old=_left(tally.old, name),
+        left_new=_left(tally.new, name),
+        only_old=of(tally.only_old),
+        only_new=of(tally.only_new),
+        moved=of(tally.moved),
+    )
 
 
 def _left(counts: Counts, name: str) -> dict[str, int]:
