@@ -1,14 +1,20 @@
-"""Templates, style sheets and scripts are laid out as if a formatter had done it."""
+"""The formatter lays the code out, and templates, style sheets and scripts are laid out as if one did."""
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.house.source import ROOT
 
 LINE_MAX = 160
+LEFT_TO_US_MAX = 50
+"""Tables and lists of words that read better as they were written, in all of the code."""
+
+CODE = ("src", "tests", "bench", "release", "plugins")
 PAGES = sorted(
     file
     for suffix in ("html", "css", "js")
@@ -30,6 +36,24 @@ def name_of(file: Path) -> str:
 
 def lines_of(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
+
+
+def unformatted(text: str) -> Iterator[str]:
+    """The comments that keep the formatter from a statement."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and re.match(r"#\s*(fmt|yapf):\s*(skip|off)", token.string):
+            yield token.string
+
+
+def test_the_formatter_has_its_way_with_all_code_but_a_few_tables() -> None:
+    found = {
+        name_of(file): count
+        for room in CODE
+        for file in sorted((ROOT / room).rglob("*.py"))
+        if not {"node_modules", "data"} & set(file.parts) and (count := len([*unformatted(file.read_text())]))
+    }
+    assert found, "nothing was read"
+    assert sum(found.values()) <= LEFT_TO_US_MAX, found
 
 
 def test_a_line_of_a_page_can_be_read() -> None:
@@ -61,6 +85,10 @@ def test_an_element_that_takes_several_lines_of_a_template_begins_a_line_of_its_
     assert crowded == {}
 
 
-def test_crowded_lines_are_seen() -> None:
+def test_crowded_lines_and_comments_for_the_formatter_are_seen() -> None:
     crowded = "<ul><li>\n{% if x %}<b>{{ '<i>' }}</b>{% endif %}</li></ul>\n<p>\n<br>x</p>"
     assert dict(left_open(crowded)) == {1: ["li", "ul"], 3: ["p"], 2: []}
+    assert [*unformatted("x = [\n 1,  2]  # fmt: skip\ny = '# fmt: skip'\n# fmt: off\n")] == [
+        "# fmt: skip",
+        "# fmt: off",
+    ]

@@ -31,10 +31,17 @@ def declare(definitions: Definitions) -> list[Any]:
 def _queue(mail: Mail) -> Queue:
     """Claimed before it is sent: nobody gets a mail twice, and one of which nobody knows waits to be resolved."""
     return Queue(
-        QUEUE, mail.provider.at_once, mail.give_up_seconds, DESTINATION_FAILURES_MAX, mail.provider, KIND,
-        claims=True, per_second=mail.provider.per_second, unknown=mail.provider.unknown,
+        QUEUE,
+        mail.provider.at_once,
+        mail.give_up_seconds,
+        DESTINATION_FAILURES_MAX,
+        mail.provider,
+        KIND,
+        claims=True,
+        per_second=mail.provider.per_second,
+        unknown=mail.provider.unknown,
         unknown_seconds=mail.provider.unknown_seconds,
-    )  # fmt: skip
+    )
 
 
 def _lasting(mail: Mail) -> Lasting:

@@ -85,9 +85,7 @@ _TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
 _DATE = parsed(parse_time, "a date such as 2026-06-01")
 _TEMPLATE_NAME = text(f"a name of {PATH_SPELLING}, such as welcome", PATH_NAME.pattern)
 _VARIABLE = text("a name of lower-case letters, digits and _, such as order", VARIABLE.pattern)
-_GIVE_UP = duration(SECOND, 30 * DAY).then(
-    lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND))
-)  # fmt: skip
+_GIVE_UP = duration(SECOND, 30 * DAY).then(lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND)))
 _ANYTHING: Form[Any] = Form((str, int, float, bool, list, dict), "a value", lambda part: part.value, {})
 
 

@@ -26,11 +26,14 @@ class _Requested(Properties):
 
 EVENT_TYPES = (
     EventType(
-        MAIL_REQUESTED, "A caller asks to send the person one mail.", _Requested, speaker="process",
+        MAIL_REQUESTED,
+        "A caller asks to send the person one mail.",
+        _Requested,
+        speaker="process",
         sentence="Asked to send the mail “{template}”",
         shown=("journey", "rule", "sender", "template", "topic"),
     ),
-)  # fmt: skip
+)
 
 
 def _reason(event: Event) -> tuple[str, ...] | None:
@@ -38,6 +41,9 @@ def _reason(event: Event) -> tuple[str, ...] | None:
 
 
 SUPPRESSIONS = EventCounter(
-    "suppressions_total", "Mails that were not sent because they may not be.", ("reason",), frozenset({MAIL_SKIPPED}),
+    "suppressions_total",
+    "Mails that were not sent because they may not be.",
+    ("reason",),
+    frozenset({MAIL_SKIPPED}),
     _reason,
-)  # fmt: skip
+)

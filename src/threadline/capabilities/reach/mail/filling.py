@@ -170,10 +170,16 @@ def _environment(texts: Mapping[str, str], escaped: bool) -> Environment:
     from minijinja import Environment
 
     return Environment(
-        loader=texts.get, auto_escape_callback=lambda name: escaped, path_join_callback=joined, fuel=FUEL,
-        undefined_behavior="strict", trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        loader=texts.get,
+        auto_escape_callback=lambda name: escaped,
+        path_join_callback=joined,
+        fuel=FUEL,
+        undefined_behavior="strict",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
         filters={"default": _default, "d": _default},
-    )  # fmt: skip
+    )
 
 
 def _default(value: Any, default: Any = "", falsy: bool = False) -> Any:

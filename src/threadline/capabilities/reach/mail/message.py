@@ -25,9 +25,20 @@ _FOLDED_LENGTH = 76
 _ENCODED_BYTES = 39
 """Bytes of one encoded word: with ``Subject:`` before it the line stays below 76 characters."""
 SIGNED = (
-    b"from", b"to", b"subject", b"date", b"message-id", b"reply-to", b"mime-version", b"content-type",
-    b"list-unsubscribe", b"list-unsubscribe-post", b"list-id", b"feedback-id", b"auto-submitted",
-)  # fmt: skip
+    b"from",
+    b"to",
+    b"subject",
+    b"date",
+    b"message-id",
+    b"reply-to",
+    b"mime-version",
+    b"content-type",
+    b"list-unsubscribe",
+    b"list-unsubscribe-post",
+    b"list-id",
+    b"feedback-id",
+    b"auto-submitted",
+)
 """What is signed where it is there. RFC 8058 asks for both headers of unsubscribing."""
 
 _PLAIN = re.compile(r"[\x20-\x7e]*")
@@ -51,10 +62,17 @@ class Message(NamedTuple):
         """The properties of the event that says that it was sent."""
         order = self.order
         record = {
-            "message": order.id, "template": order.compiled.template.name, "version": order.compiled.version,
-            "sender": order.sender.id, "domain": order.sender.id_domain, "address": order.address,
-            "subject": self.rendered.subject, "topic": order.topic, "transactional": order.transactional, **order.about,
-        }  # fmt: skip
+            "message": order.id,
+            "template": order.compiled.template.name,
+            "version": order.compiled.version,
+            "sender": order.sender.id,
+            "domain": order.sender.id_domain,
+            "address": order.address,
+            "subject": self.rendered.subject,
+            "topic": order.topic,
+            "transactional": order.transactional,
+            **order.about,
+        }
         if order.sender.warm_up is not None:
             record["warm_up"] = True
         if order.variables:
@@ -255,9 +273,13 @@ def signed(message: bytes, sender: Sender) -> bytes:
     try:
         present = {line.partition(b":")[0].lower() for line in message.partition(b"\r\n\r\n")[0].split(b"\r\n")}
         header: bytes = dkim.sign(
-            message, declared.selector.encode(), ascii_domain_of(domain).encode(), file.read_bytes(),
-            canonicalize=(b"relaxed", b"relaxed"), include_headers=[name for name in SIGNED if name in present],
-        )  # fmt: skip
+            message,
+            declared.selector.encode(),
+            ascii_domain_of(domain).encode(),
+            file.read_bytes(),
+            canonicalize=(b"relaxed", b"relaxed"),
+            include_headers=[name for name in SIGNED if name in present],
+        )
     except (OSError, ValueError, dkim.DKIMException) as error:
         raise InvalidSetting(f"{sender.place}: sender {sender.id!r}: cannot sign with {file}: {error}") from None
     return header + message

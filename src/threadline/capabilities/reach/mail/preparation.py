@@ -119,14 +119,19 @@ def _prepared(message: Message, occurrence: str, event: str) -> Prepared:
     order, record = message.order, message.record | ({"event": event} if event else {})
     return Prepared(
         data={
-            "message": message.octets, "from": message.envelope, "to": message.recipient.mailbox,
-            "smtputf8": not (message.octets.isascii() and message.envelope.isascii()), "sender": order.sender.id,
-            "domain": order.sender.id_domain, "workspace": order.workspace, "record": record,
+            "message": message.octets,
+            "from": message.envelope,
+            "to": message.recipient.mailbox,
+            "smtputf8": not (message.octets.isascii() and message.envelope.isascii()),
+            "sender": order.sender.id,
+            "domain": order.sender.id_domain,
+            "workspace": order.workspace,
+            "record": record,
         },
         claims=(f"mail/{short_hash(occurrence, message.recipient.mailbox.casefold())}",),
         taken=_outcome(order.id, record, "duplicate"),
         done=Outcome(type=MAIL_SENT, properties=record),
-    )  # fmt: skip
+    )
 
 
 def _skipped(pending: PendingEffect, reason: str) -> Outcome:

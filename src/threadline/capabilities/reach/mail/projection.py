@@ -29,10 +29,18 @@ from threadline.kernel.time import DAY, format_time, parse_time
 WARM_UP = "mail_warm_up"
 """Table of the mails that a new domain has sent on a day."""
 STATUSES = (
-    (MAIL_SKIPPED, "skipped"), (EFFECT_PARKED, "failed"), (EFFECT_UNKNOWN, "unknown"), (MAIL_SENT, "sent"),
-    (MAIL_DELAYED, "delayed"), (MAIL_DELIVERED, "delivered"), (MAIL_OPENED, "opened"), (MAIL_CLICKED, "clicked"),
-    (MAIL_REPLIED, "replied"), (MAIL_BOUNCED, "bounced"), (MAIL_COMPLAINED, "complained"),
-)  # fmt: skip
+    (MAIL_SKIPPED, "skipped"),
+    (EFFECT_PARKED, "failed"),
+    (EFFECT_UNKNOWN, "unknown"),
+    (MAIL_SENT, "sent"),
+    (MAIL_DELAYED, "delayed"),
+    (MAIL_DELIVERED, "delivered"),
+    (MAIL_OPENED, "opened"),
+    (MAIL_CLICKED, "clicked"),
+    (MAIL_REPLIED, "replied"),
+    (MAIL_BOUNCED, "bounced"),
+    (MAIL_COMPLAINED, "complained"),
+)
 """What is known of a mail, by event type; of several what stands last counts."""
 _BITS = {type: 1 << position for position, (type, _) in enumerate(STATUSES)}
 _OURS = frozenset({MAIL_SENT, MAIL_SKIPPED, EFFECT_PARKED, EFFECT_UNKNOWN})
@@ -88,9 +96,12 @@ def _at(mailed: Mailed) -> int:
 def _merge_mailed(first: Mailed, second: Mailed) -> Mailed:
     sent = [mailed[_SENT_AT] for mailed in (first, second) if mailed[_SENT_AT]]
     return [
-        min(sent, default=0), min(first[_FIRST_AT], second[_FIRST_AT]), first[_SEEN] | second[_SEEN],
-        max(first[_TEMPLATE], second[_TEMPLATE]), first[_TRANSACTIONAL] or second[_TRANSACTIONAL],
-    ]  # fmt: skip
+        min(sent, default=0),
+        min(first[_FIRST_AT], second[_FIRST_AT]),
+        first[_SEEN] | second[_SEEN],
+        max(first[_TEMPLATE], second[_TEMPLATE]),
+        first[_TRANSACTIONAL] or second[_TRANSACTIONAL],
+    ]
 
 
 def _merge_counts(first: list[int], second: list[int]) -> list[int]:
@@ -118,8 +129,11 @@ def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
     return {
         "mails": [
             {
-                "message": message, "template": mailed[_TEMPLATE], "status": status_of(mailed[_SEEN]),
-                "at": format_time(_at(mailed)), "transactional": mailed[_TRANSACTIONAL],
+                "message": message,
+                "template": mailed[_TEMPLATE],
+                "status": status_of(mailed[_SEEN]),
+                "at": format_time(_at(mailed)),
+                "transactional": mailed[_TRANSACTIONAL],
             }
             for message, mailed in mails
             if mailed[_SEEN] & _OURS_BITS or mailed[_TEMPLATE]
@@ -128,7 +142,7 @@ def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
             name: {"count": counts[_COUNT], "first": format_time(counts[_FIRST]), "last": format_time(counts[_LAST])}
             for name, counts in sorted(state["templates"].items())
         },
-    }  # fmt: skip
+    }
 
 
 _OURS_BITS = sum(_BITS[type] for type in _OURS)
@@ -181,6 +195,9 @@ LEDGER = Projection(
 
 WARM_UP_TABLE = StoreTable(WARM_UP, "event_rows", why="it counts mails of a day, by the ids of events")
 MAILS_FILE = PersonFile(
-    "mails", "Mails to you", "Mails that were sent to you, or were to be and were left out, and why.",
-    joined(shown_views("mail"), shown_events(MAIL_SENT, MAIL_SKIPPED, MAIL_REQUESTED)), ("mail",),
-)  # fmt: skip
+    "mails",
+    "Mails to you",
+    "Mails that were sent to you, or were to be and were left out, and why.",
+    joined(shown_views("mail"), shown_events(MAIL_SENT, MAIL_SKIPPED, MAIL_REQUESTED)),
+    ("mail",),
+)

@@ -31,14 +31,46 @@ _REFERENCE = re.compile(r"\{%-?\s*(extends|include|import|from)\s+([^%\s]+)")
 _QUOTED = re.compile(r"""(["'])([^"']+)\1""")
 _FUNCTIONS = frozenset({"range", "dict", "namespace", "loop", "super", "self", "caller", "debug"})
 _MJML_TAG = re.compile(r"</?(mj[a-z-]*)")
-_MJML_TAGS = frozenset({
-    "mjml", "mj-accordion", "mj-accordion-element", "mj-accordion-text", "mj-accordion-title", "mj-all",
-    "mj-attributes", "mj-body", "mj-breakpoint", "mj-button", "mj-carousel", "mj-carousel-image", "mj-class",
-    "mj-column", "mj-divider", "mj-font", "mj-group", "mj-head", "mj-hero", "mj-html-attribute",
-    "mj-html-attributes", "mj-image", "mj-navbar", "mj-navbar-link", "mj-preview", "mj-raw", "mj-section",
-    "mj-selector", "mj-social", "mj-social-element", "mj-spacer", "mj-style", "mj-table", "mj-text", "mj-title",
-    "mj-wrapper"
-})  # fmt: skip
+_MJML_TAGS = frozenset(
+    {
+        "mjml",
+        "mj-accordion",
+        "mj-accordion-element",
+        "mj-accordion-text",
+        "mj-accordion-title",
+        "mj-all",
+        "mj-attributes",
+        "mj-body",
+        "mj-breakpoint",
+        "mj-button",
+        "mj-carousel",
+        "mj-carousel-image",
+        "mj-class",
+        "mj-column",
+        "mj-divider",
+        "mj-font",
+        "mj-group",
+        "mj-head",
+        "mj-hero",
+        "mj-html-attribute",
+        "mj-html-attributes",
+        "mj-image",
+        "mj-navbar",
+        "mj-navbar-link",
+        "mj-preview",
+        "mj-raw",
+        "mj-section",
+        "mj-selector",
+        "mj-social",
+        "mj-social-element",
+        "mj-spacer",
+        "mj-style",
+        "mj-table",
+        "mj-text",
+        "mj-title",
+        "mj-wrapper",
+    }
+)
 
 
 class Templates:

@@ -68,11 +68,17 @@ def as_sent(templates: Templates, context: Context[Ports], params: MailAsSentPar
     if isinstance(rendered, TemplateFailed):
         raise rendered
     return MailAsSent(
-        person=ports.reader.person_of(sent).id, message=params.message, template=compiled.template.name,
-        version=compiled.version, at=instant(sent.event.occurred_at),
+        person=ports.reader.person_of(sent).id,
+        message=params.message,
+        template=compiled.template.name,
+        version=compiled.version,
+        at=instant(sent.event.occurred_at),
         subject=str(record.get("subject") or rendered.subject),
-        sender=order.sender.address, recipient=order.address, html=rendered.html, text=rendered.text,
-    )  # fmt: skip
+        sender=order.sender.address,
+        recipient=order.address,
+        html=rendered.html,
+        text=rendered.text,
+    )
 
 
 def _sent(context: Context[Ports], params: MailAsSentParams) -> Recorded:

@@ -55,9 +55,7 @@ def history(context: Context[WithReader], params: MailHistoryParams) -> MailHist
     """List the mails of a person, and what became of each."""
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
-    return MailHistoryResult(
-        person=asked.person.id, as_of=asked.shown_at, mails=[MailEntry(**mail) for mail in mails]
-    )  # fmt: skip
+    return MailHistoryResult(person=asked.person.id, as_of=asked.shown_at, mails=[MailEntry(**mail) for mail in mails])
 
 
 def _ledger(views: dict[str, Any]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class _SamplePerson:
         """See `threadline.capabilities.reach.mail.order.Facts`."""
         event = Event(
             type="example", identifiers=_ADA, occurred_at=self.at, key="", properties=self._below("event", "properties")
-        )  # fmt: skip
+        )
         return Recorded(event, "0" * 32, self.person, 1, self.at)
 
     def _below(self, root: str, part: str) -> dict[str, str]:
@@ -164,11 +164,16 @@ def preview(templates: Templates, context: Context[Ports], params: MailPreviewPa
         )
         raise TemplateFailed(str(error), hint=hint) from None
     return MailPreviewResult(
-        template=params.template, version=compiled.version, subject=message.rendered.subject,
-        sender=order.sender.address, recipient=message.recipient.mailbox, html=message.rendered.html,
-        text=message.rendered.text, message=message.octets.decode("utf-8", "replace"),
+        template=params.template,
+        version=compiled.version,
+        subject=message.rendered.subject,
+        sender=order.sender.address,
+        recipient=message.recipient.mailbox,
+        html=message.rendered.html,
+        text=message.rendered.text,
+        message=message.octets.decode("utf-8", "replace"),
         warnings=[*warnings, *_warnings(message)],
-    )  # fmt: skip
+    )
 
 
 def _warnings(message: Message) -> Iterator[str]:

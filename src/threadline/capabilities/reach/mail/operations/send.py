@@ -79,9 +79,11 @@ def send(templates: Templates, context: Context[Needs], params: MailSendParams) 
         raise InvalidValue(receipt.message)
     effect = context.engine.delivery.effect(context.workspace, NAME, receipt.id, REQUEST, event.occurred_at)
     return MailSendResult(
-        person=receipt.person or person.id, message=effect.id, event=receipt.id,
+        person=receipt.person or person.id,
+        message=effect.id,
+        event=receipt.id,
         status="queued" if receipt.status == "accepted" else "duplicate",
-    )  # fmt: skip
+    )
 
 
 def _check_variables(templates: Templates, params: MailSendParams) -> None:

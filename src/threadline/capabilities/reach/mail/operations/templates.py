@@ -57,17 +57,25 @@ class MailTemplatesResult(msgspec.Struct, kw_only=True):
 def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
     template = compiled.template
     return MailTemplate(
-        name=template.name, description=template.description, version=compiled.version, subject=template.subject,
-        sender=templates.mail.sender_of(template).id, topic=template.topic, transactional=template.transactional,
+        name=template.name,
+        description=template.description,
+        version=compiled.version,
+        subject=template.subject,
+        sender=templates.mail.sender_of(template).id,
+        topic=template.topic,
+        transactional=template.transactional,
         parts=list(compiled.sources.parts),
         variables=[
             MailVariable(
-                name=name, required=variable.default is None, default=variable.default, example=variable.example,
+                name=name,
+                required=variable.default is None,
+                default=variable.default,
+                example=variable.example,
                 description=variable.description,
             )
             for name, variable in sorted(template.variables.items())
         ],
-    )  # fmt: skip
+    )
 
 
 @shaped_operation("GET /v1/mail/templates", MAIL_GROUP)
