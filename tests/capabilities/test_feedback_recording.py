@@ -132,6 +132,18 @@ def test_transient_bounces_suppress_at_the_declared_limit_within_its_time():
     assert stage.suppressed() == "bounce"
 
 
+def test_transient_bounces_of_one_address_count_for_each_person_and_of_one_person_for_each_address():
+    stage = Stage()
+    for who in ("ada", "bob"):
+        for _ in range(2):
+            stage.run("feedback_receive", raw=dsn(stage.mail(who=who), status="4.2.2"))
+    other = stage.mail("a@other.example", "ada")
+    stage.run("feedback_receive", raw=dsn(other, "a@other.example", status="4.2.2"))
+    assert (stage.suppressed(), stage.suppressed("a@other.example")) == ("", "")
+    stage.run("feedback_receive", raw=dsn(stage.mail(who="bob"), status="4.2.2"))
+    assert (stage.suppressed(), stage.suppressed("a@other.example")) == ("bounce", "")
+
+
 def test_delivery_ends_the_count_of_transient_bounces():
     stage = Stage()
     for _ in range(4):

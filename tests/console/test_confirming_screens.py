@@ -12,7 +12,7 @@ import pytest
 
 from tests.chromium import launched
 from tests.clients.server import Server
-from tests.console.stage import NOW, csrf_of, record, signed_in
+from tests.console.stage import NOW, csrf_of, opened, record, signed_in
 from tests.console.test_console_flows import TOKEN, Visit
 from threadline.app import open_dispatcher, open_engine
 from threadline.engine.engine import Engine
@@ -111,3 +111,18 @@ def test_job_that_sends_nothing_asks_nothing(applied: Engine) -> None:
     (done,) = applied.jobs.page("default")[0]
     assert done.state == "done"
     assert 'name="yes"' not in signed_in(applied).get(f"/jobs/{done.id}").text
+
+
+def test_the_preview_of_a_join_says_what_it_would_send_and_the_question_does_too(tmp_path: Path) -> None:
+    file = tmp_path / "threadline.yaml"
+    segments = "segments: {big: {when: {field: features.monetary_total, greater_than: 8}}}\n"
+    file.write_text(MAIL + segments + JOURNEYS.replace("pros", "big").replace("EXISTING", "true"))
+    with opened(file) as engine:
+        order = {"total": 5, "currency": "EUR"}
+        address = {"email": "ada@example.com"}
+        bought = [(who, "purchase_completed", order) for who in ("ada", "bob")]
+        record(engine, ("ada", "identify", address), *bought)
+        page = html.unescape(signed_in(engine).get("/people/ada?tab=identity&other=bob").text)
+    causes = "1 entry into a segment, 1 entry into a journey, 1 mail, 0 webhooks"
+    assert f"<dt>Would cause</dt><dd>{causes}</dd>" in page
+    assert f"It causes {causes}." in page

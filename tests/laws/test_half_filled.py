@@ -63,6 +63,7 @@ NEWS = {"being_filled", "as_of", "changes_at", "computed_at", "events", "positio
 OF_THE_LOG = {
     "events_of": "says what was recorded, and a membership that is not yet recorded is not there",
     "events_feed": "likewise",
+    "decisions_verify": "reads the log, and its cursor is a position there, which moves by itself on DynamoDB",
     "person": "shows the events, and views made of them",
     "definitions_changes": "says itself what is not filled",
     "definitions_foretell": "says what filling it would cause, of those who were not looked at",

@@ -56,7 +56,7 @@ def test_pixel_is_a_gif(sent: Engine, client: TestClient) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/gif")
     assert answer.content.startswith(b"GIF89a")
     assert "no-store" in answer.headers["cache-control"]
-    assert recorded(sent, "mail_fetched")[0]["fetch"] == "opened"
+    assert recorded(sent, "mail_opened")[0]["machine"] is False
 
 
 @pytest.mark.parametrize("path", ["/m/c/x", "/m/c/https:%2F%2Fevil.example", "/m/c/x?url=https://evil.example"])

@@ -11,6 +11,13 @@ from threadline.kernel.consequences import Consequences
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 
+_COUNTED = {
+    "segment_entered": ("entry into a segment", "entries into segments"),
+    "segment_left": ("departure from a segment", "departures from segments"),
+    "journey_entered": ("entry into a journey", "entries into journeys"),
+}
+_SENT = {"mail": ("mail", "mails"), "webhook": ("webhook", "webhooks"), "notification": ("alert", "alerts")}
+
 
 @not_personal
 class Causes(msgspec.Struct, kw_only=True):
@@ -35,3 +42,18 @@ def consequences_of(causes: Causes) -> Consequences:
 def must_be_confirmed(consequences: Consequences) -> bool:
     """Whether so much would be sent that somebody has to say yes."""
     return consequences.sent > UNASKED_EFFECTS_MAX
+
+
+def words(consequences: Consequences) -> str:
+    """Consequences in a line: whoever enters, what is sent at once, and what may be sent later."""
+    events, effects = consequences.events, consequences.effects
+    parts = [_number(events[type], *names) for type, names in _COUNTED.items() if events.get(type)]
+    parts += [_number(effects.get(kind, 0), *names) for kind, names in _SENT.items() if kind != "notification"]
+    parts += [_number(count, *_SENT.get(kind, (kind, kind))) for kind, count in effects.items() if kind not in _SENT]
+    if consequences.waiting:
+        parts.append(_number(consequences.waiting, "step that waits", "steps that wait"))
+    return ", ".join(parts)
+
+
+def _number(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"

@@ -29,7 +29,12 @@ class FeedbackRules(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="The topics of Amazon SNS whose messages are believed. Others are refused."),
     ] = ()
     transient_max: Annotated[
-        int, Meta(ge=1, le=TRANSIENT_MAX, description="Transient bounces after which an address is suppressed.")
+        int,
+        Meta(
+            ge=1,
+            le=TRANSIENT_MAX,
+            description="Transient bounces of one address of a person after which it is suppressed.",
+        ),
     ] = 5
     transient_within: Annotated[
         int, duration(), Meta(description="How long a transient bounce counts. A delivery in between begins anew.")

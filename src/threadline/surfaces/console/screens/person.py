@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Any
 
+from threadline.capabilities.foundation.events.causes import words
+from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.screen import Fresh, Live, Part, Screen
@@ -265,7 +267,7 @@ def _previews(asking: Asking, id: str) -> Any:
     other, taken = asking.query.get("other"), list(asking.queries.get("take", ()))
     reason = asking.query.get("reason", "")
     asked: list[tuple[str, str, Callable[[], Any]]] = [
-        ("merge", other or "", lambda: asking.ask("people_merge_preview", id=id, other=other)),
+        ("merge", other or "", lambda: _with_causes(asking.ask("people_merge_preview", id=id, other=other))),
         ("split", " ".join(taken), lambda: asking.ask("people_split", id=id, identifiers=taken, dry_run=True)),
     ]
     for kind, wanted, ask in asked:
@@ -274,6 +276,12 @@ def _previews(asking: Asking, id: str) -> Any:
                 yield kind, {"result": ask(), "other": other, "taken": taken, "reason": reason}
             except ThreadlineError as error:
                 yield kind, {"problem": str(error), "hint": error.hint, "other": other, "taken": taken}
+
+
+def _with_causes(preview: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The preview of a merge, with what it would cause in words where it would send anything."""
+    consequences = Consequences(**preview["causes"])
+    return {**preview, "sends": words(consequences) if consequences.sent else ""}
 
 
 # --- privacy ----------------------------------------------------------------------------------------
