@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.ask.export.job import JOB_KIND, Asked, storage_of
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.jobs.operations import JobView
 from threadline.capabilities.foundation.jobs.refreshing import begun
+from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments
 from threadline.capabilities.reach.broadcasts.audience import Resolver
 from threadline.capabilities.reach.broadcasts.definition import Audience
@@ -44,6 +46,6 @@ def start(segments: Segments, context: Context[Needs], params: ExportsParams) ->
     return begun(context, JOB_KIND, JOB_KIND, msgspec.to_builtins(asked))
 
 
-def operations(segments: Segments) -> list[Operation]:
+def declare(definitions: Definitions) -> list[Operation]:
     """The operation that knows the declared segments."""
-    return [start(segments)]
+    return [start(read_segments(definitions) or ())]

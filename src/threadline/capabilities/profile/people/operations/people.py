@@ -11,12 +11,13 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
 from threadline.capabilities.foundation.conditions.fields import PROFILE
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, page_of
 from threadline.capabilities.foundation.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.capabilities.profile.people.operations.person import Reads, name_in
-from threadline.capabilities.profile.segments.definition import SECTION_NAME
+from threadline.capabilities.profile.segments.definition import SECTION_NAME, read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.profile.segments.projection import member_rows
 from threadline.kernel.applied import IndexPart
@@ -240,6 +241,6 @@ def _address(identifiers: Iterable[Identifier], traits: Mapping[str, Any]) -> st
     return own or (trait if isinstance(trait, str) else "")
 
 
-def operation(segments: Segments) -> Operation:
-    """The operation that lists people; it knows the declared segments."""
-    return list_(segments)
+def declare(definitions: Definitions) -> list[Operation]:
+    """The list of people, which can be that of a segment's members."""
+    return [list_(read_segments(definitions) or ())]

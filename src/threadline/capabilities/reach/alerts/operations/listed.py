@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.events.forms import Instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, number_of
+from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments
 from threadline.capabilities.reach.alerts import repository
 from threadline.capabilities.reach.alerts.definition import Severity, Version
@@ -128,6 +130,6 @@ def versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertV
     )
 
 
-def operations(segments: Segments) -> list[Operation]:
-    """The operations that read what was written."""
-    return [list_(segments)]
+def declare(definitions: Definitions) -> list[Operation]:
+    """The operation that knows the declared segments."""
+    return [list_(read_segments(definitions) or ())]

@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef, Time, time_param
 from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.requests import derived_key, place_and_key, wish
+from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.membership import Memberships
 from threadline.capabilities.profile.segments.operations.definitions import Segments
 from threadline.capabilities.reach.alerts import repository
@@ -207,6 +209,6 @@ def _dismissable(context: Context[WithShared], alert: str) -> Version:
     return version
 
 
-def operations(segments: Segments) -> list[Operation]:
-    """The operations on one person's alerts."""
-    return [of(segments)]
+def declare(definitions: Definitions) -> list[Operation]:
+    """The operation that knows the declared segments."""
+    return [of(read_segments(definitions) or ())]

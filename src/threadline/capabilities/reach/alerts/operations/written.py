@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.events.forms import Time, time_param
+from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Name, Segments, segment_named
 from threadline.capabilities.reach.alerts import repository
 from threadline.capabilities.reach.alerts.definition import Alert, Severity, refuse_event_fields, refuse_link
@@ -138,6 +140,6 @@ def withdraw(context: Context[Needs], params: AlertWithdrawParams) -> AlertWrite
     return AlertWriteResult(created=created, version=version_view(params.id, made))
 
 
-def operations(segments: Segments) -> list[Operation]:
-    """The operations that write alerts."""
-    return [write(segments)]
+def declare(definitions: Definitions) -> list[Operation]:
+    """The operation that knows the declared segments."""
+    return [write(read_segments(definitions) or ())]

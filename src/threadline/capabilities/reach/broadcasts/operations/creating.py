@@ -8,8 +8,10 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.events.forms import Identifiers
 from threadline.capabilities.foundation.jobs.filling import BeingFilled, being_filled
+from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments
 from threadline.capabilities.reach.broadcasts import repository
 from threadline.capabilities.reach.broadcasts.audience import Resolver
@@ -22,7 +24,7 @@ from threadline.capabilities.reach.broadcasts.operations.reading import (
     view_of,
 )
 from threadline.capabilities.reach.broadcasts.repository import Created
-from threadline.capabilities.reach.mail.definition import Mail
+from threadline.capabilities.reach.mail.definition import Mail, read_mail
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -126,6 +128,6 @@ def preview(context: Context[Needs], params: BroadcastParams) -> Preview:
     )
 
 
-def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
-    """The operations that know the declared segments and mails."""
-    return [create(segments, mail)]
+def declare(definitions: Definitions) -> list[Operation]:
+    """The operation that checks a broadcast against the declared segments, templates and senders."""
+    return [create(read_segments(definitions) or (), read_mail(definitions))]
