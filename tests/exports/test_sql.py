@@ -164,6 +164,34 @@ def _has(lake: Lake, file: object, name: str) -> bool:
     return name in read_table(lake, file).column("type").to_pylist()  # type: ignore[arg-type]
 
 
+class Counting:
+    """A connection that counts the statements that ask for columns."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.described = 0
+
+    def execute(self, statement: str) -> Any:
+        self.described += statement.startswith("DESCRIBE ")
+        return self.connection.execute(statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+def test_types_without_events_are_looked_at_once_however_many_there_are(tmp_path: Path) -> None:
+    on, lake = engine(MemoryStore()), lake_in(tmp_path)
+    on.recorder.record([staging.event("page", {"user_id": "u"}, "k")])
+    sync(on, lake)
+    with opened(on, lake, "default") as reading:
+        reading.connection = counting = Counting(reading.connection)
+        rows = reading.run("SELECT count(*) AS n FROM typed.page").read_all().to_pylist()
+        with_files = len(reading._typed)
+    assert rows == [{"n": 1}]
+    assert len(on.catalogue.event_types.declared) > 50
+    assert counting.described == with_files + 1
+
+
 def test_three_hundred_declared_properties_are_columns(tmp_path: Path) -> None:
     properties = ", ".join(f"n{number}: {{type: number}}" for number in range(300))
     on = with_schemas(MemoryStore(), f"  page: {{properties: {{{properties}}}}}\n")
