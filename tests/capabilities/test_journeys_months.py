@@ -1,5 +1,5 @@
-"""Law: over months of caps, pauses, moves, imports, new definitions, merges and splits journeys do what a second
-interpreter says."""
+"""Law: over months of caps, pauses, moves, imports, new definitions that are applied or not, merges and splits journeys
+do what a second interpreter says."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def drawn_script(random: Random, length: int) -> Iterator[Told]:
     for number, who in enumerate(PEOPLE):
         own = at + timedelta(seconds=number)
         yield Told(own, "identify", {"email": f"{who}@example.com", "timezone": random.choice(ZONES)}, own, who)
-    acts = ["event", "identify", "history", "$pause", "$resume", "$define", "$join", "$part"]
+    acts = ["event", "identify", "history", "$pause", "$resume", "$define", "$apply", "$join", "$part"]
     for number in range(length):
         at += timedelta(hours=random.choice([1, 3, 8, 20, 50]))
         own = at + timedelta(seconds=7 * number + 9)
         who = random.choice(["ada", "ada", "bob"])
-        act = random.choices(acts, [14, 3, 2, 1, 3, 0.5, 4, 2])[0]
+        act = random.choices(acts, [14, 3, 2, 1, 3, 0.5, 1, 4, 2])[0]
         properties: dict[str, Any] = {"v": random.choice([1, 2])}
         if act == "identify" or (act == "history" and random.random() < 0.5):
             properties = random.choice([{"timezone": random.choice(ZONES)}, {"plan": random.choice(["pro", "free"])}])
@@ -87,6 +87,8 @@ class Lives:
             if self.is_defined:
                 return
             self.is_defined, ada.journey, bob.journey = True, self.following, self.following
+        elif told.type == "$apply":
+            pass  # whoever is on a way goes on by the definition under which it began, and nobody begins one
         elif told.type == "$join":
             # Of two runs the one that began first goes on; which thread has it decides what comes back by a split.
             begins_later = bob.run is None or (ada.run is not None and ada.run.entered < bob.run.entered)
@@ -145,6 +147,10 @@ class Lived(Life):
         stage = self.stage
         if told.type == "$define":
             self.stage = stage.redefined(self.definitions[1])
+        elif told.type == "$apply":
+            cursor = stage.ask("definitions_apply")["next"]
+            while cursor:
+                cursor = stage.ask("definitions_apply", cursor=cursor)["next"]
         elif told.type == "$join":
             stage.ask("people_merge", id="ada", other="bob", force=True)
         elif told.type == "$part":
