@@ -19,7 +19,7 @@ from tests.surfaces.cli_stage import call, composed, store
 from threadline.app import operations
 from threadline.engine.credentials import Credentials
 from threadline.kernel.time import system_clock
-from threadline.surfaces.cli.program import COMMANDS, GROUPS, command_name, run
+from threadline.surfaces.cli.program import COMMANDS, GROUPS, RUN, SECTIONS, command_name, run
 from threadline.surfaces.cli.serve import welcome
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.operation_calls import field_names, shown
@@ -28,7 +28,7 @@ __all__ = ["call", "composed", "store"]
 
 
 def test_a_person_is_shown_as_tables_and_as_json(store: Path, call) -> None:  # type: ignore[no-untyped-def]
-    told = call("person", "user_id:42")
+    told = call("person", "user_id:42", "--all")
     assert told.code == 0
     assert "monetary_total" in told.out
     assert "29.33" in told.out
@@ -55,12 +55,17 @@ def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # 
             assert f"--{field.replace('_', '-')}" in told.out or field.upper() in told.out, (name, field)
 
 
-def test_the_help_of_the_program_is_one_line_for_each_group_and_few_commands(call) -> None:  # type: ignore[no-untyped-def]
-    _, groups, commands = re.split(r"\n(?:Groups.*|Commands):\n", call("--help").out)
-    assert {each.group.summary for each in operations() if each.group} | {each.summary for each in GROUPS} == {
-        line.split(maxsplit=1)[1] for line in groups.strip().split("\n")
-    }
-    assert len(re.findall(r"^  \w", commands, re.MULTILINE)) <= 21
+def test_the_help_of_the_program_has_each_command_and_group_once_and_begins_with_five(call) -> None:  # type: ignore[no-untyped-def]
+    text = call("--help").out
+    sections = dict(re.findall(r"^([A-Z][a-z ]+):\n((?:  .*\n)+)", text, re.MULTILINE))
+    assert list(sections) == ["Options", *SECTIONS, RUN]
+    assert len(sections["Begin"].splitlines()) == 5
+    listed = [line.split()[0] for name, lines in sections.items() if name != "Options" for line in lines.splitlines()]
+    groups = {group.name.replace("_", "-") for group in (*GROUPS, *(each.group for each in operations() if each.group))}
+    alone = {name for name in COMMANDS if " " not in name}
+    alone |= {command_name(each) for each in shown(operations(), "cli").values() if each.group is None}
+    assert sorted(listed) == sorted(groups | alone)
+    assert {name for names in SECTIONS.values() for name in names} <= set(listed), "a heading lists what is no command"
 
 
 @pytest.mark.parametrize(

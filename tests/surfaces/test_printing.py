@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from threadline.app import operations
+from threadline.kernel.key_fields import key_columns, key_fields, summary_fields
 from threadline.settings import describe
-from threadline.surfaces.cli.printing import show, visible, visible_lines
+from threadline.surfaces.cli.printing import layout_of, show, visible, visible_lines
 from threadline.surfaces.row_formats import Column, rows_of
 
 
@@ -119,3 +122,69 @@ def test_a_list_of_people_shows_identifiers_and_its_first_columns_and_no_long_id
     assert set(first) <= set(heading.split())
     assert "user_id:ada" in line
     assert "0123456789" not in line
+
+
+LISTS = {
+    operation.name: operation.result
+    for operation in operations()
+    if "cli" in operation.shown_on and rows_of(operation.result) is not None
+}
+"""List operation of the command line -> the type of its answer."""
+
+
+def in_80_columns(result: type, value: Any, *, everything: bool = False) -> list[str]:
+    written = io.StringIO()
+    show(value, Console(file=written, width=80, emoji=False), layout_of(result, everything=everything))
+    return written.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_in_80_columns_begins_with_its_key_columns_and_cuts_no_number_time_or_id_of_them(name: str) -> None:
+    rows = rows_of(LISTS[name])
+    assert rows is not None
+    keys = key_columns(LISTS[name]).get(rows.field, ())
+    assert keys, f"{name}: say by `key_fields` which columns of an entry answer the question"
+    entry = {column.name: filled(column) for column in rows.columns}
+    _, heading, line = in_80_columns(LISTS[name], {rows.field: [entry, entry]})[:3]
+    assert heading.split()[: len(keys)] == list(keys)
+    values = [entry[key] for key in keys]
+    shown = re.split(r"\s{2,}", line.strip())
+    for value in values:
+        if isinstance(value, bool):
+            assert "yes" in shown
+        elif isinstance(value, int | float) or value == "0123456789abcdef" * 2:
+            assert str(value) in shown
+        elif str(value).startswith("2026-"):
+            assert "2026-03-01 12:00:00" in shown
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_with_all_shows_every_field_of_its_entries(name: str) -> None:
+    rows = rows_of(LISTS[name])
+    assert rows is not None
+    entry = {column.name: filled(column) for column in rows.columns}
+    text = "\n".join(in_80_columns(LISTS[name], {rows.field: [entry, entry]}, everything=True))
+    assert {column.name for column in rows.columns} <= set(text.split())
+    assert "also:" not in text
+
+
+@summary_fields("verdict", "reasons")
+class Verdict(msgspec.Struct):
+    details: dict[str, int]
+    verdict: str
+    reasons: list[str]
+
+
+def test_an_answer_with_a_summary_shows_these_first_and_the_rest_where_it_is_asked_for() -> None:
+    value = {"details": {"a": 1}, "verdict": "yes", "reasons": ["x"]}
+    assert [line.rstrip() for line in in_80_columns(Verdict, value)] == [
+        "verdict  yes",
+        "reasons  x",
+        "with --all also: details",
+    ]
+    assert "  a  1" in [line.rstrip() for line in in_80_columns(Verdict, value, everything=True)]
+
+
+def test_key_fields_that_a_type_does_not_have_are_refused_where_they_are_declared() -> None:
+    with pytest.raises(ValueError, match=r"Verdict has no fields \['verdct'\]"):
+        key_fields("verdct")(Verdict)

@@ -28,6 +28,7 @@ import msgspec
 
 from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.ids import short_hash
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, WORKSPACE_LENGTH_MAX
 from threadline.kernel.why import HISTORY, LIVE, NEWS, REASONS, Why
 
@@ -171,6 +172,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
         return min(self.event.occurred_at, self.recorded_at) if self.event.historical else self.recorded_at
 
 
+@key_fields("status", "id", "code", "message")
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one event that was handed in. Once a receipt is returned, that is durable."""
 

@@ -73,6 +73,8 @@ BY_EVENT_TYPE = msgspec.Meta(extra={"event_type": "by"})
 """Marks a text that is one where the parameter `by` is left out or is ``event.type``."""
 SECRET = msgspec.Meta(extra={"secret": True})
 """Marks a text that the command line asks for and takes from no argument, which everybody on the machine could read."""
+ASIDE = msgspec.Meta(extra={"aside": True})
+"""Marks a part of an answer that the command line shows only where it is asked for by its name."""
 Method = Literal["GET", "POST", "DELETE"]
 Scope = Literal["write", "read", "admin"]
 Work = Literal["read", "question", "write", "upkeep"]

@@ -1,11 +1,14 @@
-"""Prints answers: as JSON, or for people, what is single as lines and what is many as tables."""
+"""Prints answers: as JSON, or for people, what is single as lines and what is many as tables.
+
+Key fields come first, see `kernel.key_fields`; what else there is yields where there is no room, and `--all` shows it.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
 import msgspec
@@ -13,6 +16,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from threadline.kernel.key_fields import key_columns, summary_fields_of
 
 CELL_LENGTH_MAX = 60
 CELL_LENGTH_MIN = 12
@@ -22,11 +27,12 @@ GAP = 2
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{6}Z")
+_ID = re.compile(r"[0-9a-f]{32}")
 _FIRST = (
     "", "name", "setting", "kind", "id", "occurred_at", "type", "value", "now", "status", "identifiers", "properties",
     "unit", "currency", "address", "summary", "code", "message", "received_at", "reason",
 )  # fmt: skip
-"""Columns that say most, in this order; where a table is too wide, it is others that go."""
+"""Columns that say most, in this order, of what declares none; where a table is too wide, it is others that go."""
 IDENTIFIERS = "identifiers"
 PERSON = ("person", "thread")
 """The ids of somebody. Where their identifiers stand in the same entry these say least: they come last, and cut."""
@@ -55,12 +61,30 @@ def terminal(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
     return Console(stderr=stderr, soft_wrap=soft_wrap, emoji=False)
 
 
-def answer(value: Any, console: Console, *, as_json: bool) -> None:
+class Layout(NamedTuple):
+    """How an answer is printed for people."""
+
+    first: tuple[str, ...] = ()
+    """The fields that sum the whole up, of which alone it is shown; empty: of everything."""
+    columns: Mapping[str, tuple[str, ...]] = {}
+    """By the field that lists entries, the key fields of these."""
+    everything: bool = False
+    """Whether all of each entry is shown, as lines where a table has no room."""
+    rest: str = "--json"
+    """The option that shows what is left out."""
+
+
+def layout_of(result: Any, *, everything: bool) -> Layout:
+    """The layout of results of a type."""
+    return Layout(() if everything else summary_fields_of(result), key_columns(result), everything, "--all")
+
+
+def answer(value: Any, console: Console, *, as_json: bool, layout: Layout = Layout()) -> None:  # noqa: B008 - a constant
     """Print an answer: as JSON, or in tables for people."""
     if as_json:
         click.echo(json_of(value))
     else:
-        show(msgspec.to_builtins(value), console)
+        show(msgspec.to_builtins(value), console, layout)
 
 
 def json_of(value: Any) -> bytes:
@@ -68,29 +92,39 @@ def json_of(value: Any) -> bytes:
     return _BARE_IN_JSON.sub(lambda match: b"\\u%04x" % ord(match.group().decode()), msgspec.json.encode(value))
 
 
-def show(value: Any, console: Console) -> None:
+def show(value: Any, console: Console, layout: Layout = Layout()) -> None:  # noqa: B008 - a constant
     """Print an answer made of plain values."""
-    console.print(_shown(value, console.width))
+    if layout.first and isinstance(value, Mapping):
+        rest = [name for name, item in value.items() if name not in layout.first and item not in _EMPTY]
+        value = {name: value[name] for name in layout.first if name in value}
+        console.print(Group(_shown(value, console.width, layout), *_left_out(rest, layout)))
+    else:
+        console.print(_shown(value, console.width, layout))
 
 
-def _shown(value: Any, width: int) -> RenderableType:
+def _left_out(names: Sequence[str], layout: Layout) -> list[RenderableType]:
+    return [Text(visible(f"with {layout.rest} also: {', '.join(names)}"), style="dim")] if names else []
+
+
+def _shown(value: Any, width: int, layout: Layout, name: str = "") -> RenderableType:
     if isinstance(value, Mapping):
-        return _mapping(value, width)
+        return _mapping(value, width, layout)
     if isinstance(value, list | tuple):
         if value and all(isinstance(item, Mapping) for item in value):
-            return _table(value, width)
+            return _table(value, width, layout, layout.columns.get(name, ()))
         return _text(value) if value else Text("none", style="dim")
     return _text(value)
 
 
-def _mapping(value: Mapping[str, Any], width: int) -> RenderableType:
+def _mapping(value: Mapping[str, Any], width: int, layout: Layout) -> RenderableType:
     if _alike(value):
-        return _table([{"": name, **item} for name, item in value.items()], width)
+        return _table([{"": name, **item} for name, item in value.items()], width, layout)
     single = {name: item for name, item in value.items() if not _nested(item)}
     parts: list[RenderableType] = [_lines(single)] if single else []
     for name, item in value.items():
         if _nested(item):
-            parts += [Text(visible(name), style="bold"), Padding(_shown(item, width - INDENT), (0, 0, 0, INDENT))]
+            shown = _shown(item, width - INDENT, layout, name)
+            parts += [Text(visible(name), style="bold"), Padding(shown, (0, 0, 0, INDENT))]
     return Group(*parts) if parts else Text("nothing", style="dim")
 
 
@@ -124,9 +158,11 @@ def _block(text: str) -> Text:
     return Text(visible_lines(text.replace("\r\n", "\n").rstrip("\n")))
 
 
-def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
-    names = list(_columns(entries))
-    short = _short(entries)
+def _table(
+    entries: Sequence[Mapping[str, Any]], width: int, layout: Layout, first: Sequence[str] = ()
+) -> RenderableType:
+    names = list(_columns(entries, first))
+    short = _short(entries, first)
     cells = {
         name: [
             _cell(name, str(entry.get(name) or "")[:ID_LENGTH] if name in short else entry.get(name))
@@ -134,7 +170,13 @@ def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
         ]
         for name in names
     }
-    widths = _widths({name: max(len(name), *map(len, cells[name])) for name in names}, width)
+    wanted = {name: max(len(name), *map(len, cells[name])) for name in names}
+    keys = [name for name in names if name in first]
+    whole = {name for name in keys if all(_is_whole(entry.get(name)) for entry in entries)}
+    widths = _widths(wanted, width, keys, whole)
+    hidden = [name for name in names if name not in widths]
+    if hidden and layout.everything:
+        return _blocks(entries, names, width, layout)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
     for name, wide in widths.items():
         number = all(isinstance(entry.get(name), int | float | None) for entry in entries)
@@ -148,43 +190,73 @@ def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
         )
     for row in zip(*(cells[name] for name in widths), strict=True):
         table.add_row(*row)
-    hidden = [name for name in names if name not in widths]
-    return Group(table, Text(visible(f"with --json also: {', '.join(hidden)}"), style="dim")) if hidden else table
+    return Group(table, *_left_out(hidden, layout))
 
 
-def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
-    """The columns for which there is room, in order. One that needs more than is left is the one that is cut."""
-    widths: dict[str, int] = {}
-    left = width
-    for name, wide in wanted.items():
-        if name in _FOLDED and name not in _SENTENCES:
-            wide = min(wide, max(CELL_LENGTH_MIN, width // 5))
-        if name == IDENTIFIERS:  # the first of somebody's is enough to know them
-            wide = min(wide, max(CELL_LENGTH_MIN, width // 3))
-        if not widths or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
+def _blocks(entries: Sequence[Mapping[str, Any]], names: Sequence[str], width: int, layout: Layout) -> RenderableType:
+    """Each entry by itself with all that it has, its columns in their order."""
+    blocks: list[RenderableType] = []
+    for entry in entries:
+        ordered = {name: entry[name] for name in names if entry.get(name) not in _EMPTY}
+        blocks += [*([Text("")] if blocks else []), _mapping(ordered, width, layout)]
+    return Group(*blocks)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a value says nothing, or something else, when it is cut: a number, a time, an id."""
+    return not isinstance(value, str | list | tuple | Mapping) or (
+        isinstance(value, str) and (_TIME.fullmatch(value) is not None or _ID.fullmatch(value) is not None)
+    )
+
+
+def _widths(wanted: Mapping[str, int], width: int, keys: Sequence[str], whole: Collection[str]) -> dict[str, int]:
+    """The columns for which there is room, in order: all keys, of which the longest yields first, and of the others
+    those that fit. One that needs more than is left is the one that is cut."""
+    widths = {name: _enough(name, wanted[name], width) for name in keys}
+    while widths and sum(widths.values()) + GAP * (len(widths) - 1) > width:
+        room = {name: (name not in whole, wide - len(name)) for name, wide in widths.items() if wide > len(name)}
+        if not room:
+            break
+        widths[max(room, key=room.__getitem__)] -= 1
+    left = width - sum(widths.values()) - GAP * len(widths)
+    for name, full in wanted.items():
+        wide = _enough(name, full, width)
+        if name not in widths and (not widths or wide <= left or left >= max(len(name), CELL_LENGTH_MIN)):
             widths[name] = min(wide, left)
             left -= wide + GAP
     return widths
 
 
-def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _enough(name: str, wide: int, width: int) -> int:
+    """What a column needs to be read, of what it would take."""
+    if name in _FOLDED and name not in _SENTENCES:
+        return min(wide, max(CELL_LENGTH_MIN, width // 5))
+    if name == IDENTIFIERS:  # the first of somebody's is enough to know them
+        return min(wide, max(CELL_LENGTH_MIN, width // 3))
+    return wide
+
+
+def _columns(entries: Sequence[Mapping[str, Any]], first: Sequence[str]) -> Iterator[str]:
     """The names of the columns, those that say most first. What is empty in every entry tells nothing."""
     names = dict.fromkeys(name for entry in entries for name in entry)
     filled = [name for name in names if any(entry.get(name) not in _EMPTY for entry in entries)]
-    short = _short(entries)
+    short = _short(entries, first)
+    known = (*first, *_FIRST)
 
     def rank(name: str) -> int:
-        return len(_FIRST) + 1 if name in short else _FIRST.index(name) if name in _FIRST else len(_FIRST)
+        if name in short:
+            return len(known) + 1
+        return known.index(name) if name in known else len(known)
 
     return iter(sorted(filled, key=rank))
 
 
-def _short(entries: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+def _short(entries: Sequence[Mapping[str, Any]], first: Sequence[str]) -> frozenset[str]:
     """The columns with ids of people who are named by something better in each entry."""
     if not all(entry.get(IDENTIFIERS) for entry in entries):
         return frozenset()
     # Where an entry says no `person` it is one itself, and has an id of its own; else the id is that of an event.
-    own = any(name in entry for entry in entries for name in (*PERSON, "type"))
+    own = "id" in first or any(name in entry for entry in entries for name in (*PERSON, "type"))
     return frozenset(PERSON) if own else frozenset({*PERSON, "id"})
 
 

@@ -25,7 +25,7 @@ _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
     "accept-loss": ("accept_loss", "accept_loss", "Open an embedded store without what its files have lost."),
-    "apply": ("apply", "apply", "Bring everybody up to changed definitions: check, show, fold again, refresh."),
+    "apply": ("apply", "apply", "Put changed definitions in force, for everybody and all history."),
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": ("inspection", "catalogue", "List what is in force: projections, policies, operations, identifiers."),
     "check": ("check", "check", "Check all definitions: every mistake, with file and line."),
@@ -85,6 +85,23 @@ GROUPS = (
     Group("lake", "Every event in Parquet, and what is made of it there."),
 )
 """Groups in which there are no operations."""
+
+
+SECTIONS = {
+    "Begin": ("demo", "serve", "check", "apply", "person"),
+    "Bring events in": ("record", "import", "events", "rejected", "keys"),
+    "Know people": (
+        "people", "quarantine", "features", "segments", "interests", "memory", "streaks", "points", "leaderboards",
+    ),
+    "Decide": ("rules", "rule-sets", "decisions", "definitions", "what-if"),
+    "Write to people": (
+        "mail", "broadcasts", "journeys", "alerts", "consent", "suppression", "feedback", "inbox", "messages",
+    ),
+    "Look": ("analytics", "search", "sql", "catalogue"),
+    "Send on": ("webhooks", "exports", "lake", "iceberg", "effects", "mcp"),
+}  # fmt: skip
+"""Heading of the help -> groups and commands under it, in this order; `RUN` has all others."""
+RUN = "Run"
 
 
 class Commands(click.Group):
@@ -151,10 +168,17 @@ class Program(Commands):
         return sorted({*self.summaries(context), *_groups(context)})
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The groups beside the commands that are in none."""
-        with formatter.section("Groups (`threadline GROUP --help` lists the commands of one)"):
-            formatter.write_dl([(name, group.summary) for name, group in sorted(_groups(context).items())])
-        super().format_commands(context, formatter)
+        """Commands and groups by what people do, the first ones first."""
+        groups = _groups(context)
+        lines = self.summaries(context) | {f"{name} …": group.summary for name, group in groups.items()}
+        placed = {heading: [f"{name} …" if name in groups else name for name in names]
+                  for heading, names in SECTIONS.items()}  # fmt: skip
+        placed[RUN] = sorted(set(lines).difference(*placed.values()))
+        for heading, names in placed.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, lines[name]) for name in names if name in lines])
+        formatter.write_paragraph()
+        formatter.write_text("`threadline GROUP --help` lists the commands of a group, which are marked by …")
 
 
 def command_name(operation: Operation) -> str:

@@ -15,8 +15,8 @@ import msgspec
 
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidValue, MalformedBody
-from threadline.kernel.operation import SECRET, Operation
-from threadline.surfaces.cli.printing import answer
+from threadline.kernel.operation import ASIDE, SECRET, Operation
+from threadline.surfaces.cli.printing import answer, layout_of
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, metas_of, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
@@ -43,6 +43,8 @@ def show_picture(chart: Chart, session: Session, png: Path | None, svg: Path | N
         session.console.print(Plot(chart))
 
 
+ASIDE_PREFIX = "aside_"
+"""Of the option that shows a part of the answer, which may bear the name of a parameter."""
 EVENT_FILE = "event_file"
 """The argument of an operation that takes events: the file in which they are."""
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
@@ -134,6 +136,20 @@ def _forms(operation: Operation) -> list[click.Parameter]:
     ]
 
 
+def _asides(operation: Operation) -> dict[str, str]:
+    """The parts of the answer that are shown only if they are asked for, and what each is."""
+    if not (isinstance(operation.result, type) and issubclass(operation.result, msgspec.Struct)):
+        return {}
+    hints = get_type_hints(operation.result, include_extras=True)
+    return {name: _description(hint) for name, hint in hints.items() if ASIDE in metas_of(hint)}
+
+
+def _without(result: Any, names: set[str]) -> Any:
+    """An answer without some of its fields, as plain values."""
+    plain = msgspec.to_builtins(result)
+    return {name: value for name, value in plain.items() if name not in names} if names else plain
+
+
 def render(operation: Operation) -> click.Command:
     """The command of an operation."""
     member = "" if operation.intake is None else operation.intake.member
@@ -151,18 +167,29 @@ def render(operation: Operation) -> click.Command:
             parameters.append(_option(name, hints[field.name], field.required and not is_intake, _default(field), kind))
             if is_intake:
                 parameters.append(click.Argument([EVENT_FILE], type=_EventFile(name), required=False, metavar="[FILE]"))
-    parameters += [*shared_parameters(), *_forms(operation)]
+    asides = _asides(operation)
+    parameters += [
+        click.Option([f"--{name}", f"{ASIDE_PREFIX}{name}"], is_flag=True, help=f"Show this as well: {text}")
+        for name, text in asides.items()
+    ]
+    parameters += [
+        *shared_parameters(),
+        click.Option(["--all", "show_all"], is_flag=True, help="Show everything, not only what says most."),
+        *_forms(operation),
+    ]
 
     @click.pass_obj
     def run(
         session: Session,
         /,
         as_json: bool,
+        show_all: bool = False,
         form: str | None = None,
         png: Path | None = None,
         svg: Path | None = None,
         **given: Any,
     ) -> None:
+        given_asides = {name: given.pop(f"{ASIDE_PREFIX}{name}") for name in asides}
         if member:
             _take_file(given, member)
         asked = {name: _asked(name) if required or given.pop(name) else None for name, required in secrets.items()}
@@ -175,7 +202,9 @@ def render(operation: Operation) -> click.Command:
         if form in ("csv", "parquet"):
             _write_rows(result, cast(Format, form))
         else:
-            answer(result, session.console, as_json=as_json or form == "json")
+            as_json = as_json or form == "json"
+            shown = result if as_json else _without(result, {name for name in asides if not given_asides[name]})
+            answer(shown, session.console, as_json=as_json, layout=layout_of(operation.result, everything=show_all))
         if operation.picture is not None:
             show_picture(operation.picture(result), session, png, svg, plotted=not (as_json or form))
         if operation.refused(result):

@@ -26,7 +26,7 @@ from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL, EventTypes
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
-from threadline.kernel.operation import EVENT_TYPE, JSON_TEXT, Context
+from threadline.kernel.operation import ASIDE, EVENT_TYPE, JSON_TEXT, Context
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 from threadline.kernel.typed import prepared
@@ -112,7 +112,7 @@ class Span(TimeRange, kw_only=True, forbid_unknown_fields=True):
 class Answered(msgspec.Struct, kw_only=True):
     """What an answer says about itself."""
 
-    sql: Annotated[str, Meta(description="The query that made the rows; `threadline sql` takes it as it is.")]
+    sql: Annotated[str, Meta(description="The query that made the rows; `threadline sql` takes it as it is."), ASIDE]
     position: Annotated[int, Meta(description="Entries of the log that the answer is of: all, or what `bound` says.")]
     bound: Annotated[str, Meta(description="`exact`, or how far the numbers may be off.")] = EXACT
     notes: Annotated[tuple[str, ...], Meta(description="What has to be known to read the numbers rightly.")] = ()

@@ -17,6 +17,7 @@ from threadline.capabilities.decide.rules.in_force import in_force
 from threadline.capabilities.decide.rules.repository import Reads, stored_head
 from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import WithLog
@@ -28,6 +29,7 @@ Code = Literal[
 ]  # fmt: skip
 
 
+@key_fields("code", "message")
 class Reason(msgspec.Struct, frozen=True):
     """Why a rule does not act."""
 

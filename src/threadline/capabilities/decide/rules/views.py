@@ -14,6 +14,7 @@ from threadline.capabilities.decide.rules.effective import Reason
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.kernel.disclosure import FREE, SENTENCE, free
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 
 TRACE = free("error", "field", "fields", "note", "operator", "reason")
 """Marks the steps of a trace; what each expected and found is as personal as its field."""
@@ -22,6 +23,7 @@ Reasons = Annotated[list[Reason], Meta(description="Every reason why it does not
 Status = Annotated[str, Meta(description=f"One of {', '.join(STATUSES)}.")]
 
 
+@key_fields("rule", "status", "evaluated_at", "output")
 class DecisionView(msgspec.Struct, kw_only=True):
     """What a rule decided about an event, and why."""
 
@@ -51,6 +53,7 @@ class DecisionView(msgspec.Struct, kw_only=True):
     ] = {}
 
 
+@key_fields("rule", "status", "effective", "output")
 class AskedDecision(DecisionView, kw_only=True):
     """What a rule says when it is asked, and whether that leads to anything."""
 

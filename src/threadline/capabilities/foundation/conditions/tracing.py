@@ -20,6 +20,7 @@ from threadline.capabilities.foundation.conditions.operators import EXACT_INTEGE
 from threadline.capabilities.foundation.conditions.tree import All, Node, Not, Test
 from threadline.kernel.canonical import format_number, standard_json
 from threadline.kernel.disclosure import NOT_PERSONAL, SENTENCE, free
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import DECISION_VALUE_BYTES_MAX, TRACE_LAYOUTS_MAX
 
 _decoded = msgspec.json.Decoder(dict[str, int]).decode
@@ -34,6 +35,7 @@ _MEANINGS: tuple[tuple[bool | None, str], ...] = (
 )
 
 
+@key_fields("field", "operator", "expected", "actual", "matched")
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One condition of a tree, as it was found or passed over."""
 

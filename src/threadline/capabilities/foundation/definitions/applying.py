@@ -15,6 +15,7 @@ from threadline.capabilities.foundation.jobs.refreshing import begun, elsewhere
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
@@ -36,6 +37,7 @@ Stale = Annotated[
 ]
 
 
+@key_fields("change", "section", "name")
 @not_personal
 class ChangeView(msgspec.Struct, kw_only=True):
     """A definition that differs from the one that everybody was last brought up to."""

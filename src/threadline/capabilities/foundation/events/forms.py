@@ -15,6 +15,7 @@ from msgspec import Meta
 from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, IDENTIFIERS, NOT_PERSONAL, free
 from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded, key_of_name
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.time import EARLIEST, LATEST, check_date, format_time, parse_duration, parse_time
@@ -123,6 +124,7 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Record it only if its person is at this position: for whoever decides on what was read."""
 
 
+@key_fields("kind", "value")
 class IdentifierView(msgspec.Struct, kw_only=True):
     """One way to name a person."""
 
@@ -130,6 +132,7 @@ class IdentifierView(msgspec.Struct, kw_only=True):
     value: Annotated[str, IDENTIFIER_VALUE]
 
 
+@key_fields("occurred_at", "type", "identifiers", "properties")
 class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A recorded event, whole."""
 

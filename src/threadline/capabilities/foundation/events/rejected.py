@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.rejected import Envelope, RejectedEntry
 
 
@@ -22,6 +23,7 @@ class EnvelopeView(msgspec.Struct, kw_only=True, omit_defaults=True):
     historical: bool = False
 
 
+@key_fields("code", "message", "id")
 @not_personal
 class RejectedView(msgspec.Struct, kw_only=True):
     """Something that could not be recorded as it came, why, and what became of it since."""

@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.job import Job, JobState
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, operation
 from threadline.kernel.ports import WithJobs
 
@@ -21,6 +22,7 @@ JobId = Annotated[str, Meta(description="The id of a job.", min_length=1, max_le
 _CURSOR = re.compile(r"[0-9a-f]{16}\..{1,150}")
 
 
+@key_fields("kind", "state", "problem", "id")
 @not_personal
 class JobView(msgspec.Struct, kw_only=True):
     """A job and how far it has come."""

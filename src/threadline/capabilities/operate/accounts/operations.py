@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Instant, instant
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ACCOUNT_NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
 from threadline.kernel.operation import SECRET, Choice, Context, Group, NoParams, operation
 from threadline.kernel.ports import WithAccounts
@@ -61,6 +62,7 @@ class AccountRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     name: Name
 
 
+@key_fields("name", "role", "created_at")
 class AccountEntry(msgspec.Struct, kw_only=True):
     """One account."""
 

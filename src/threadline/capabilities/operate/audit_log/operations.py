@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant, ti
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, checked_cursor
 from threadline.kernel.audit import AuditEntry
 from threadline.kernel.disclosure import FREE, IDENTIFIERS, NOT_PERSONAL
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, operation
 from threadline.kernel.ports import WithAuditLog
 
@@ -33,6 +34,7 @@ class AuditLogParams(TimePage, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
+@key_fields("at", "who", "operation", "outcome", "object")
 class AuditEntryView(msgspec.Struct, kw_only=True):
     """One call of an operation that may change something."""
 

@@ -8,10 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.disclosure import SENTENCE, not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import WithDoctor
 
 
+@key_fields("what", "seen")
 @not_personal
 class FindingView(msgspec.Struct, kw_only=True):
     """One thing looked at."""

@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, NoParams, operation
 from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
 from threadline.kernel.ports import WithDelivery, WithReader
@@ -53,6 +54,7 @@ class Line(msgspec.Struct, kw_only=True):
     data: Annotated[dict[str, Any], Meta(description="What the policy wished for."), FREE]
 
 
+@key_fields("kind", "why", "attempts", "id")
 class UnknownLine(Line, kw_only=True):
     """An effect that was claimed and of which nobody knows whether it happened."""
 
@@ -60,6 +62,7 @@ class UnknownLine(Line, kw_only=True):
     noted: Annotated[dict[str, Any], Meta(description="What was to be sent, as its preparation has noted it."), FREE]
 
 
+@key_fields("kind", "why", "attempts", "id")
 class ParkedLine(Line, kw_only=True):
     """An effect that was given up on."""
 
@@ -225,6 +228,7 @@ class TimersParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page of the timers."""
 
 
+@key_fields("due_at", "policy", "key", "person")
 class TimerLine(msgspec.Struct, kw_only=True):
     """Something that is looked at again at an instant, such as the end of a streak or the next step of a journey."""
 
@@ -264,6 +268,7 @@ def timers(context: Context[Needs], params: TimersParams) -> TimersPage:
 # --- queues -----------------------------------------------------------------------------------
 
 
+@key_fields("name", "state", "waiting", "oldest", "parked")
 @not_personal
 class QueueLine(msgspec.Struct, kw_only=True):
     """A queue and how it stands. Numbers are of all workspaces; 1,000 is that or more."""

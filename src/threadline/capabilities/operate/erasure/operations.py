@@ -14,6 +14,7 @@ from threadline.capabilities.foundation.events.requests import RequestKey
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.kernel.disclosure import PERSONAL, free
 from threadline.kernel.erasure import Certificate, Erasure, certificate_of
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, always, operation
 from threadline.kernel.ports import WithErasures
 
@@ -76,6 +77,7 @@ def erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
 # --- the erasures there were --------------------------------------------------------------------
 
 
+@key_fields("state", "begun_at", "id")
 class ErasureView(msgspec.Struct, kw_only=True):
     """An erasure, and its certificate once it is done."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, NoParams, Params, operation
 from threadline.kernel.ports import WithCredentials
 from threadline.kernel.time import format_time
@@ -35,6 +36,7 @@ class KeyRevokeParams(Params, kw_only=True):
     id: Annotated[str, Meta(min_length=1, max_length=64, description="The id that the list shows.")]
 
 
+@key_fields("name", "kind", "scopes", "id")
 class KeyEntry(msgspec.Struct, kw_only=True):
     """One key, without its secret."""
 

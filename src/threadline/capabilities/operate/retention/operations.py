@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.parameters import Next, Page
 from threadline.capabilities.operate.retention.definition import Retention
 from threadline.capabilities.operate.retention.job import EXPIRING_PAGE
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Operation, always, shaped_operation
 from threadline.kernel.ports import WithCatalogue, WithErasures, WithReader
 from threadline.kernel.time import DAY
@@ -30,6 +31,7 @@ class RetentionParams(Page, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="People to look at in this call.", ge=1, le=1_000)] = EXPIRING_PAGE
 
 
+@key_fields("rule", "days", "people", "events")
 class RetentionCount(msgspec.Struct, kw_only=True):
     """What one rule would erase."""
 

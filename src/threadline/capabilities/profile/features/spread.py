@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
+from threadline.kernel.key_fields import key_fields
 
 BINS_MAX = 24
 TEXTS_MAX = 20
@@ -21,6 +22,7 @@ TEXTS_MAX = 20
 OTHERS = "others"
 
 
+@key_fields("low", "high", "people", "people_now")
 class Bin(msgspec.Struct, kw_only=True):
     """People whose value lies in a range, or is a text."""
 

@@ -33,6 +33,7 @@ from threadline.capabilities.profile.interests.summary import Total, totals
 from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Operation, operation, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, format_duration, parse_duration
@@ -83,6 +84,7 @@ class ValueView(msgspec.Struct, kw_only=True, omit_defaults=True):
     older: Annotated[int | None, Meta(description="Those in an older period that still counts (mode periods).")] = None
 
 
+@key_fields("topic", "mode", "counting", "weight", "values")
 @not_personal
 class TopicView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One topic, its values ranked."""
@@ -185,6 +187,7 @@ class SummaryParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="Rows, those of the newest periods.", ge=1, le=100_000)] = 1_000
 
 
+@key_fields("topic", "scope", "value", "total")
 class SummaryRow(msgspec.Struct, kw_only=True):
     """Actions of one application on one value of a scope, in one period."""
 

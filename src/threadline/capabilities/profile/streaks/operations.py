@@ -22,6 +22,7 @@ from threadline.kernel.calendar import day_begins, day_of, day_text, local_day
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Operation, operation, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import DAY, HOUR
@@ -114,6 +115,7 @@ class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = True
 
 
+@key_fields("date", "events", "points")
 @not_personal
 class DayView(msgspec.Struct, kw_only=True):
     """What a person did on one local day."""

@@ -21,6 +21,7 @@ from threadline.capabilities.reach.feedback.events import (
 from threadline.capabilities.reach.feedback.machines import Click, scanned
 from threadline.capabilities.reach.feedback.rows import MailRow
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 
 _BY_PEOPLE = FETCHES | {MAIL_OPENED, MAIL_CLICKED}
 
@@ -62,6 +63,7 @@ class Counts(msgspec.Struct, kw_only=True):
     ] = {}
 
 
+@key_fields("template", "step", "arm", "counts")
 class PartCounts(msgspec.Struct, kw_only=True):
     """The counts of one template, step and arm."""
 

@@ -13,6 +13,7 @@ from threadline.capabilities.foundation.events.parameters import Next, Page, pag
 from threadline.capabilities.reach.inbox.messages import parts_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.inbox import INBOX, PROVIDER_URL, InboxMessage, body_key, summaries, summary_key
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import BATCH_WRITES_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Group, NoParams, operation
 from threadline.kernel.ports import WithCatalogue, WithStore
@@ -32,6 +33,7 @@ class InboxListParams(Page, kw_only=True, forbid_unknown_fields=True):
     to: Annotated[str, Meta(description="Only to addresses that contain this.", max_length=320)] = ""
 
 
+@key_fields("at", "to", "subject", "id")
 class InboxLine(msgspec.Struct, kw_only=True):
     """A message in the list."""
 

@@ -29,6 +29,7 @@ from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
@@ -125,6 +126,7 @@ class AttributionParams(Span, kw_only=True, forbid_unknown_fields=True):
     most: Most = 15
 
 
+@key_fields("channel", "touches", "linear", "position", "markov")
 class AttributionRow(msgspec.Struct, kw_only=True):
     """A channel, and its credit by each model."""
 

@@ -21,6 +21,7 @@ from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 
@@ -49,6 +50,7 @@ class CohortsParams(CohortParams, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
+@key_fields("cohort", "size", "period", "people", "events", "value", "value_so_far")
 class CohortsRow(msgspec.Struct, kw_only=True):
     """A cohort in a period."""
 

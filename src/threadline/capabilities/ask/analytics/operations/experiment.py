@@ -33,6 +33,7 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import EVENT_TYPE, Choice, Context, always, operation
@@ -120,6 +121,7 @@ ARM = free("arm", values=(HOLDOUT,), asked_by="arm")
 """Marks the name of an arm, which is whatever the property of the assignment holds that was asked for."""
 
 
+@key_fields("arm", "people", "conversions", "mean", "difference", "p")
 class ExperimentRow(msgspec.Struct, kw_only=True):
     """An arm, and its difference from the control."""
 

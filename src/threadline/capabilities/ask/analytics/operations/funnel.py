@@ -28,6 +28,7 @@ from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
 from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
@@ -82,6 +83,7 @@ class FunnelParams(Span, kw_only=True, forbid_unknown_fields=True):
     most: Most = 7
 
 
+@key_fields("step", "name", "people", "share_of_first", "share_of_previous", "seconds_p50")
 class FunnelRow(msgspec.Struct, kw_only=True):
     """A step, and a value of the break-down."""
 

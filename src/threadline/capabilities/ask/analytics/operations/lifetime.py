@@ -33,6 +33,7 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -68,6 +69,7 @@ class LifetimeParams(Span, kw_only=True, forbid_unknown_fields=True):
     most: Annotated[int, Meta(description="Rows: those of whom most is to be expected.", ge=1, le=1_000)] = 100
 
 
+@key_fields("value", "alive", "purchases", "average", "person")
 class LifetimeRow(msgspec.Struct, kw_only=True):
     """A person."""
 

@@ -27,6 +27,7 @@ from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
@@ -83,6 +84,7 @@ class PathsParams(Span, kw_only=True, forbid_unknown_fields=True):
     most: Most = 7
 
 
+@key_fields("step", "source", "target", "people", "share")
 class PathsRow(msgspec.Struct, kw_only=True):
     """What goes from one event to the next."""
 

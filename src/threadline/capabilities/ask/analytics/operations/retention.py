@@ -21,6 +21,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -74,6 +75,7 @@ class RetentionParams(CohortParams, kw_only=True, forbid_unknown_fields=True):
     ] = "bounded"
 
 
+@key_fields("cohort", "size", "period", "people", "share")
 class RetentionRow(msgspec.Struct, kw_only=True):
     """A cohort in a period."""
 

@@ -31,6 +31,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Date, Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration, to_datetime
@@ -87,6 +88,7 @@ class SessionsTotal(msgspec.Struct, kw_only=True):
     seconds_p95: float | None
 
 
+@key_fields("period", "sessions", "people", "events", "bounced", "seconds_p50")
 class SessionsRow(SessionsTotal, kw_only=True):
     """Those that began in a period, by value of the break-down."""
 

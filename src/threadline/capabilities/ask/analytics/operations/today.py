@@ -11,6 +11,7 @@ from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import Answered, asked
 from threadline.kernel.analytics import Sql
 from threadline.kernel.event_type import ACTIVITY
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import DAY, to_datetime
@@ -43,6 +44,7 @@ class Change(msgspec.Struct, kw_only=True):
     before: Annotated[int, Meta(description="In the same hours of the day before.")]
 
 
+@key_fields("type", "today", "before")
 class TypeChange(Change, kw_only=True):
     """Events of one type."""
 

@@ -33,6 +33,7 @@ from threadline.capabilities.foundation.events.forms import Date, time_param
 from threadline.kernel.analytics import Sql, literal
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -71,6 +72,7 @@ class TrendParams(Span, kw_only=True, forbid_unknown_fields=True):
     most: Most = 7
 
 
+@key_fields("period", "value", "events", "people")
 class TrendRow(msgspec.Struct, kw_only=True):
     """A period, and a value of the break-down."""
 

@@ -14,6 +14,7 @@ from threadline.capabilities.ask.search.operations.find import people_by_thread
 from threadline.capabilities.foundation.events.forms import EventView, event_view
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import CORRELATED_EVENTS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, always, operation
@@ -39,6 +40,7 @@ class CorrelateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="How many events at most.", ge=1, le=CORRELATED_EVENTS_MAX)] = 100
 
 
+@key_fields("relation", "via", "event")
 @not_personal
 class Link(msgspec.Struct, kw_only=True):
     """An event that is linked to the beginning."""

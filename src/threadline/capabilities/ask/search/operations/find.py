@@ -17,6 +17,7 @@ from threadline.capabilities.foundation.events.forms import EventView, PersonRef
 from threadline.capabilities.foundation.events.parameters import Next, TimeRange
 from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, always, operation
@@ -66,6 +67,7 @@ class Highlight(msgspec.Struct, kw_only=True):
     spans: Annotated[list[tuple[int, int]], Meta(description="Start and end of each in that text, in characters.")]
 
 
+@key_fields("highlights", "event")
 class Hit(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A match."""
 

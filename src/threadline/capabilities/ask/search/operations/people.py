@@ -25,6 +25,7 @@ from threadline.capabilities.profile.people.operations.people import (
 from threadline.capabilities.profile.people.operations.people import Needs as PeopleNeeds
 from threadline.kernel.errors import InvalidValue, NotConfigured, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX, SEARCH_WORDS_MAX
 from threadline.kernel.operation import JSON_TEXT, Context, always, operation
 from threadline.kernel.ports import Person, WithSearch
@@ -64,6 +65,7 @@ class PeopleFindParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
     limit: Annotated[int, Meta(description="How many on a page.", ge=1, le=LIMIT_MAX)] = 25
 
 
+@key_fields("name", "identifiers", "last_seen_at")
 class PersonFound(PersonSummary, kw_only=True):
     """A person, and what of them matches."""
 

@@ -24,6 +24,7 @@ from threadline.capabilities.foundation.events.forms import (
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, next_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.ports import WithReader
@@ -42,6 +43,7 @@ class TimelineParams(TimePage, kw_only=True, forbid_unknown_fields=True):
 What = Literal["event", "decision", "timer", "outcome", "derived"]
 
 
+@key_fields("what", "event")
 @not_personal
 class Entry(msgspec.Struct, kw_only=True):
     """An event of a timeline."""

@@ -25,6 +25,7 @@ from threadline.capabilities.foundation.conditions.operators import decimal_of, 
 from threadline.capabilities.foundation.conditions.wording import field_text
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.profile.segments.definition import SECTION_NAME, read_segments
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithCatalogue, WithReader
 
@@ -46,6 +47,7 @@ class FieldsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
+@key_fields("text", "type", "samples")
 class FieldView(msgspec.Struct, kw_only=True):
     """A field."""
 

@@ -18,6 +18,7 @@ from threadline.capabilities.foundation.jobs.operations import JobView
 from threadline.capabilities.foundation.jobs.refreshing import begun
 from threadline.kernel.documents import Stored
 from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, always, operation
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
 
@@ -62,6 +63,7 @@ class DeclineParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
     reason: Note = ""
 
 
+@key_fields("section", "name", "by", "at", "note")
 class ProposalView(msgspec.Struct, kw_only=True):
     """A definition that somebody proposes. Nothing goes by it yet."""
 

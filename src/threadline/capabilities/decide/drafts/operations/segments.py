@@ -14,6 +14,7 @@ from threadline.capabilities.profile.segments.definition import Segment, read_se
 from threadline.capabilities.profile.segments.membership import Memberships
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
 
@@ -32,6 +33,7 @@ class PreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: Seconds = 2
 
 
+@key_fields("identifiers")
 class PreviewPerson(msgspec.Struct, kw_only=True):
     """Somebody who would belong to it."""
 

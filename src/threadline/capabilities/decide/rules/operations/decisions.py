@@ -42,6 +42,7 @@ from threadline.capabilities.foundation.events.parameters import Next, TimePage
 from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import summary_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithLog, WithReader, WithStore
 from threadline.kernel.store import query_pages
@@ -259,6 +260,7 @@ class WhyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: Annotated[Version | None, Meta(description="Without it the active one.")] = None
 
 
+@summary_fields("rule", "matched", "effective", "reasons")
 class WhyResult(msgspec.Struct, kw_only=True):
     """Why a rule would match, or would not."""
 

@@ -17,6 +17,7 @@ from threadline.capabilities.foundation.events.forms import Instant, Time, insta
 from threadline.capabilities.foundation.events.parameters import Next, Page, number_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, operation
@@ -41,6 +42,7 @@ class RulesParams(Page, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
+@key_fields("name", "state", "active", "newest", "id")
 @not_personal
 class RuleLine(msgspec.Struct, kw_only=True):
     """A rule in a list."""
@@ -199,6 +201,7 @@ class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
     id: KnownRule
 
 
+@key_fields("version", "state", "created_at", "created_by")
 class VersionLine(msgspec.Struct, kw_only=True):
     """A version in a list."""
 

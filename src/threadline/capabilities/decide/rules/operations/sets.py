@@ -13,6 +13,7 @@ from threadline.capabilities.decide.rules.operations import RULE_SETS_GROUP
 from threadline.capabilities.decide.rules.repository import Needs
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, operation
 from threadline.kernel.ports import WithShared
@@ -20,6 +21,7 @@ from threadline.kernel.ports import WithShared
 SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
 
 
+@key_fields("name", "events", "rules", "policy")
 @not_personal
 class SetView(msgspec.Struct, kw_only=True):
     """A set of rules in force."""

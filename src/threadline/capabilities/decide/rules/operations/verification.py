@@ -23,6 +23,7 @@ from threadline.capabilities.foundation.events.parameters import Page
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import EventDamaged, InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Inspection, always, operation
 from threadline.kernel.ports import WithLog
@@ -138,6 +139,7 @@ class VerifyParams(Page, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="Events looked at, decisions or not.", ge=1, le=10_000)] = 1_000
 
 
+@key_fields("problems", "decision")
 class Breach(msgspec.Struct, kw_only=True):
     """A decision that is not what it should be."""
 

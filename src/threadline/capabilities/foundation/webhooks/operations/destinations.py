@@ -11,6 +11,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.webhooks.definition import Destination
 from threadline.capabilities.foundation.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, operation
 from threadline.kernel.outbox import QueueState
@@ -21,6 +22,7 @@ Name = Annotated[str, names_a("destination"), Meta(description="A destination's 
 _SHOWN_WHY_MAX = 500
 
 
+@key_fields("name", "state", "waiting", "oldest", "why")
 @not_personal
 class DestinationLine(msgspec.Struct, kw_only=True):
     """A destination and how it stands."""

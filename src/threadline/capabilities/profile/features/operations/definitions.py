@@ -10,10 +10,12 @@ from msgspec import Meta
 from threadline.capabilities.profile.features.definition import Feature, FeatureSet
 from threadline.capabilities.profile.features.operations import FEATURES_GROUP
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, shaped_operation
 from threadline.kernel.time import format_duration
 
 
+@key_fields("name", "description", "aggregate", "window")
 @not_personal
 class FeatureDefinition(msgspec.Struct, kw_only=True):
     """What a feature is made of."""

@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.forms import Identifiers, Instant
 from threadline.capabilities.profile.features.operations import FEATURES_GROUP
 from threadline.capabilities.profile.features.operations.vector import chosen, vector_of
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.ports import WithCatalogue, WithReader
@@ -31,6 +32,7 @@ class TopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     lowest: Annotated[bool, Meta(description="The lowest first instead of the highest.")] = False
 
 
+@key_fields("rank", "value", "identifiers")
 class TopEntry(msgspec.Struct, kw_only=True):
     """One person's place."""
 

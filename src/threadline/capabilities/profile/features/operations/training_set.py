@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.parameters import Known
 from threadline.capabilities.profile.features.operations import FEATURES_GROUP
 from threadline.capabilities.profile.features.operations.vector import chosen, vector_of
 from threadline.capabilities.profile.features.training import ReadVector, Row, Vector, read_labels, training_rows
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import COLUMNS, Context, always, operation
@@ -36,6 +37,7 @@ class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     known: Known = "then"
 
 
+@key_fields("label", "values", "at", "person")
 class TrainingRow(msgspec.Struct, kw_only=True):
     """A label with the values at its instant."""
 

@@ -18,6 +18,7 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.calendar import Calendar
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
@@ -42,6 +43,7 @@ Scope = Annotated[
 ]
 
 
+@key_fields("rank", "score", "identifiers")
 class Entry(msgspec.Struct, kw_only=True):
     """A person's place."""
 

@@ -10,9 +10,11 @@ from msgspec import Meta
 from threadline.capabilities.profile.leaderboards.definition import Boards
 from threadline.capabilities.profile.leaderboards.operations import LEADERBOARDS_GROUP
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 
 
+@key_fields("name", "description", "periods")
 @not_personal
 class BoardView(msgspec.Struct, kw_only=True):
     """What a board ranks, and among whom."""

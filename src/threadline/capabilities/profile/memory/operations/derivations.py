@@ -10,10 +10,12 @@ from msgspec import Meta
 from threadline.capabilities.profile.memory.definition import DerivationSet
 from threadline.capabilities.profile.memory.operations import MEMORY_GROUP
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, shaped_operation
 from threadline.kernel.time import format_duration
 
 
+@key_fields("name", "description", "fact")
 @not_personal
 class DerivationView(msgspec.Struct, kw_only=True):
     """How events make facts of one kind."""

@@ -15,6 +15,7 @@ from threadline.capabilities.profile.memory.operations import MEMORY_GROUP
 from threadline.capabilities.profile.memory.search import ranked
 from threadline.kernel.disclosure import FREE, free, not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithReader
@@ -33,6 +34,7 @@ ExpiresAt = Annotated[Instant | None, Meta(description="From this instant on the
 Voices = Annotated[list[str], Meta(description="The voices that say so, by name.")]
 
 
+@key_fields("value", "confidence", "updated_at", "source")
 @not_personal
 class ConflictView(msgspec.Struct, kw_only=True):
     """What one or several sources say of a fact."""

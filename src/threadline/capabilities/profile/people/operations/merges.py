@@ -17,6 +17,7 @@ from threadline.kernel.disclosure import IDENTIFIERS, SENTENCE, not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.event import Recorded, identifier_named
 from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Ports, WithCatalogue, WithIdentity, WithLog, WithReader
 
@@ -266,6 +267,7 @@ class QuarantineParams(Page, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="Joins looked at for one page.", ge=1, le=999)] = 100
 
 
+@key_fields("identifiers", "reason", "status", "id")
 class DoubtfulJoin(msgspec.Struct, kw_only=True):
     """A join that an event asked for and a guard stopped."""
 

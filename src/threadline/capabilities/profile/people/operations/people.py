@@ -24,6 +24,7 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.disclosure import PERSONAL
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation, shaped_operation
@@ -65,6 +66,7 @@ class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
+@key_fields("name", "identifiers", "last_seen_at")
 class PersonSummary(msgspec.Struct, kw_only=True):
     """A person in a list."""
 

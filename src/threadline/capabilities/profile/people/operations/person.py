@@ -23,6 +23,7 @@ from threadline.capabilities.profile.features.operations.vector import FeatureVi
 from threadline.capabilities.profile.people.events import IDENTIFY
 from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, NOT_PERSONAL, PERSONAL, free
 from threadline.kernel.event import thread_id
+from threadline.kernel.key_fields import summary_fields
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader
@@ -71,6 +72,7 @@ class Timeline(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
+@summary_fields("id", "name", "identifiers", "traits", "tags", "groups", "timeline")
 class PersonView(msgspec.Struct, kw_only=True):
     """Everything known of a person, all of it at one position."""
 

@@ -13,6 +13,7 @@ from threadline.capabilities.foundation.events.parameters import AsOf
 from threadline.capabilities.profile.points.operations import POINTS_GROUP
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
 
@@ -30,6 +31,7 @@ class Expiry(msgspec.Struct, kw_only=True):
     points: int
 
 
+@key_fields("day", "earned", "spent")
 @not_personal
 class PointsDay(msgspec.Struct, kw_only=True):
     """What the ledger says of one day."""

@@ -20,6 +20,7 @@ from threadline.capabilities.profile.points.events import LEDGER, POINTS_ADJUSTE
 from threadline.capabilities.profile.points.operations import POINTS_GROUP
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
 
@@ -30,6 +31,7 @@ class LedgerParams(Page, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
 
 
+@key_fields("points", "reason", "occurred_at", "type")
 class LedgerLine(msgspec.Struct, kw_only=True):
     """One line: an event and what it adds to the balance."""
 

@@ -13,6 +13,7 @@ from threadline.capabilities.profile.points.operations import POINTS_GROUP
 from threadline.capabilities.profile.points.operations.balance import PointsDay, Reads, points_view
 from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, shaped_operation
 from threadline.kernel.time import EARLIEST, format_duration
 
@@ -55,6 +56,7 @@ class RuleView(msgspec.Struct, kw_only=True):
     cooldown: Annotated[str | None, Meta(description="How far apart two events that earn by it must be.")]
 
 
+@key_fields("version", "starts_at", "rules")
 class TableView(msgspec.Struct, kw_only=True):
     """A table and the instant from which it is in force, until the next one is."""
 

@@ -11,6 +11,7 @@ from threadline.capabilities.profile.segments.definition import Segment
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 from threadline.kernel.suggestion import suggestion
@@ -29,6 +30,7 @@ def segment_named(segments: Segments, name: str) -> Segment:
     raise NotFound(f"there is no segment {name[:64]!r}; {hint}")
 
 
+@key_fields("name", "description")
 @not_personal
 class SegmentDefinition(msgspec.Struct, kw_only=True):
     """What a segment is made of."""

@@ -18,6 +18,7 @@ from threadline.capabilities.profile.segments.projection import SEGMENTS, member
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import WithMaintenance, WithReader, WithStore
 from threadline.kernel.time import YEAR, parse_duration
@@ -36,6 +37,7 @@ class MembersParams(Page, kw_only=True, forbid_unknown_fields=True):
     name: Name
 
 
+@key_fields("identifiers", "since")
 class Member(msgspec.Struct, kw_only=True):
     """A member, as the events tell."""
 
@@ -87,6 +89,7 @@ class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cursor: Cursor = ""
 
 
+@key_fields("identifiers", "until")
 class Leaving(msgspec.Struct, kw_only=True):
     """A member and when they leave if nothing happens."""
 

@@ -16,6 +16,7 @@ from threadline.capabilities.profile.segments.membership import Memberships, lea
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.capabilities.profile.segments.operations.definitions import Name, Segments, segment_named
 from threadline.capabilities.profile.segments.projection import SEGMENTS
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import Person, WithReader
 from threadline.kernel.time import YEAR
@@ -24,6 +25,7 @@ STEPS_MAX = 500
 """Instants looked at ahead to tell when a member leaves."""
 
 
+@key_fields("segment", "member", "since", "until")
 class MemberView(msgspec.Struct, kw_only=True):
     """One segment and one person at an instant."""
 

@@ -13,6 +13,7 @@ from threadline.capabilities.profile.segments.operations.definitions import Segm
 from threadline.capabilities.profile.segments.projection import SEGMENTS, member_rows
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, always, shaped_operation
@@ -31,6 +32,7 @@ class SizesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = 2
 
 
+@key_fields("name", "members", "exact", "being_filled")
 class SegmentSize(msgspec.Struct, kw_only=True):
     """The members of a segment, as the events tell."""
 

@@ -11,6 +11,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.reach.alerts.definition import Alert, Severity, Version
 from threadline.capabilities.reach.alerts.projection import ID_PATTERN
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ALERT_VERSIONS_MAX
 
 AlertId = Annotated[
@@ -57,6 +58,7 @@ def optional(at: int | None) -> Instant | None:
     return None if at is None else instant(at)
 
 
+@key_fields("version", "written_at", "written_by", "note")
 @not_personal
 class AlertVersion(msgspec.Struct, kw_only=True):
     """A version of an alert, whole."""

@@ -17,6 +17,7 @@ from threadline.capabilities.reach.alerts.definition import Severity, Version
 from threadline.capabilities.reach.alerts.operations import ALERTS_GROUP
 from threadline.capabilities.reach.alerts.operations.forms import AlertId, AlertVersion, Number, optional, version_view
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation, operation, shaped_operation
 from threadline.kernel.ports import WithStore
@@ -30,6 +31,7 @@ class AlertListParams(Page, kw_only=True, forbid_unknown_fields=True):
     state: Annotated[Literal["", State], Meta(description="Only alerts in this state.")] = ""
 
 
+@key_fields("title", "state", "severity", "start", "stop", "id")
 @not_personal
 class AlertLine(msgspec.Struct, kw_only=True):
     """An alert in a list."""

@@ -24,6 +24,7 @@ from threadline.capabilities.reach.alerts.projection import DISMISSALS
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.event import Receipt, identifier_named, thread_id
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Operation, operation, shaped_operation
 from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithShared, WithStore
 
@@ -46,6 +47,7 @@ class AlertsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+@key_fields("title", "severity", "start", "dismissed_at")
 @not_personal
 class AlertView(msgspec.Struct, kw_only=True):
     """An alert as its reader sees it."""

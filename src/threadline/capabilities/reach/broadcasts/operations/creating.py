@@ -27,6 +27,7 @@ from threadline.capabilities.reach.broadcasts.repository import Created
 from threadline.capabilities.reach.mail.definition import Mail, read_mail
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import NAME
 from threadline.kernel.operation import Context, Operation, always, operation, shaped_operation
@@ -45,6 +46,7 @@ class CreateParams(Broadcast, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: Annotated[BroadcastId, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
 
 
+@key_fields("identifiers", "arm")
 class Sample(msgspec.Struct, kw_only=True):
     """Somebody who would get it."""
 

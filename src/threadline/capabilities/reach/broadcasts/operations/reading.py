@@ -20,6 +20,7 @@ from threadline.capabilities.reach.broadcasts.projection import STATUS, STATUSES
 from threadline.capabilities.reach.broadcasts.repository import Created, Needs, rows_of
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.disclosure import SENTENCE, not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
 from threadline.kernel.time import time_key
@@ -35,6 +36,7 @@ class BroadcastParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: BroadcastId
 
 
+@key_fields("arm", "people", "gained")
 class ArmResult(msgspec.Struct, kw_only=True):
     """An arm in the test of the winner rule."""
 
@@ -43,6 +45,7 @@ class ArmResult(msgspec.Struct, kw_only=True):
     gained: Annotated[int, Meta(description="People who count for the metric of the winner rule.")]
 
 
+@key_fields("id", "state", "audience", "done", "begins_at")
 @not_personal
 class BroadcastView(msgspec.Struct, kw_only=True):
     """A broadcast and how far it has come."""
@@ -89,6 +92,7 @@ class RecipientsParams(Page, kw_only=True, forbid_unknown_fields=True):
     id: BroadcastId
 
 
+@key_fields("identifiers", "arm", "statuses", "reason")
 @not_personal
 class RecipientView(msgspec.Struct, kw_only=True):
     """Somebody in the audience."""

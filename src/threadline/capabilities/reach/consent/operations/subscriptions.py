@@ -21,6 +21,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, Operation, operation, shaped_operation
 from threadline.kernel.ports import (
     Person,
@@ -49,6 +50,7 @@ class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protoco
     """What is needed here of the engine."""
 
 
+@key_fields("name", "title", "default")
 @not_personal
 class TopicView(msgspec.Struct, kw_only=True):
     """A topic as it is declared."""
@@ -90,6 +92,7 @@ class ConsentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     address: OptionalAddress = ""
 
 
+@key_fields("topic", "status", "subscribed")
 @not_personal
 class Subscription(msgspec.Struct, kw_only=True):
     """How an address of a person stands to a topic."""

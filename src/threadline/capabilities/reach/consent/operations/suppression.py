@@ -21,6 +21,7 @@ from threadline.kernel.address import checked_address
 from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidAddress, NotFound, Unavailable
 from threadline.kernel.event import Event
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
@@ -37,6 +38,7 @@ class Needs(WithStore, WithReader, WithRecorder, WithCatalogue, WithLog, Protoco
     """What is needed here of the engine."""
 
 
+@key_fields("address", "reason", "suppressed_at")
 @not_personal
 class SuppressedAddress(msgspec.Struct, kw_only=True):
     """An address that gets no mail of any kind."""
@@ -177,6 +179,7 @@ class ImportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     note: Note = ""
 
 
+@key_fields("number", "text", "reason")
 class WrongAddress(msgspec.Struct, kw_only=True):
     """An entry of the list that is no address."""
 

@@ -16,6 +16,7 @@ from threadline.capabilities.reach.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.reach.feedback.rows import LISTED, NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
 from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, operation
 from threadline.kernel.ports import Person, WithReader, WithStore
@@ -40,6 +41,7 @@ class FeedbackEventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
     type: Annotated[Literal["", *TYPES], Meta(description="Only events of this type.")] = ""  # type: ignore[valid-type]
 
 
+@key_fields("at", "type", "address", "template", "link", "reason")
 @not_personal
 class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Something that happened to a mail."""

@@ -14,6 +14,7 @@ from threadline.capabilities.reach.feedback.notifications import take_queued
 from threadline.capabilities.reach.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.reach.feedback.recording import RecordingPorts, Taken
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 
 RAW_LENGTH_MAX = 3_500_000
@@ -39,6 +40,7 @@ class FeedbackNotifyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=T
     ]
 
 
+@key_fields("status", "message")
 class TakenView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What became of one thing that was said."""
 

@@ -19,6 +19,7 @@ from threadline.capabilities.reach.journeys.program import compiled
 from threadline.capabilities.reach.journeys.projection import TABLE, Entry, entry_of, partition
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 from threadline.kernel.ports import IndexRows, WithRows, WithShared
 
@@ -29,6 +30,7 @@ class Needs(WithRows, WithShared, Protocol):
     """What is needed here of the engine."""
 
 
+@key_fields("name", "entered_by", "paused_since")
 @not_personal
 class JourneySummary(msgspec.Struct, kw_only=True):
     """A journey in one line."""
@@ -87,6 +89,7 @@ class Way(msgspec.Struct, kw_only=True):
     when: Annotated[str, Meta(description="What decides for it, in words; empty: there is no other.")] = ""
 
 
+@key_fields("step", "does", "people", "joins")
 @not_personal
 class StepCount(msgspec.Struct, kw_only=True):
     """A step, where it leads to, and who is there."""

@@ -23,6 +23,7 @@ from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.disclosure import FREE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Operation, shaped_operation
 from threadline.kernel.ports import WithReader, WithRows
 
@@ -41,6 +42,7 @@ class JourneyPeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
     step: Annotated[str, Meta(description="Only people who wait at this step.", max_length=500)] = ""
 
 
+@key_fields("identifiers", "step", "entered_at", "until")
 class PersonInJourney(msgspec.Struct, kw_only=True):
     """Somebody who is in a journey."""
 
@@ -100,6 +102,7 @@ class JourneysOfParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
 
 
+@key_fields("journey", "step", "entered_at", "until", "ended_at", "reason")
 class Execution(msgspec.Struct, kw_only=True):
     """One way of a person through a journey."""
 
@@ -173,6 +176,7 @@ class SentMail(msgspec.Struct, kw_only=True):
     arm: str = ""
 
 
+@key_fields("at", "step", "mails", "label", "reason")
 @not_personal
 class Advance(msgspec.Struct, kw_only=True):
     """What happened at one instant."""

@@ -14,6 +14,7 @@ from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name
 from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import MAIL_LEDGER_MAX
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
@@ -28,6 +29,7 @@ class MailHistoryParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=MAIL_LEDGER_MAX)] = MAIL_LEDGER_MAX
 
 
+@key_fields("at", "template", "status", "message")
 @not_personal
 class MailEntry(msgspec.Struct, kw_only=True):
     """One mail."""

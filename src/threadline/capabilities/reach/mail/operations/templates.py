@@ -12,6 +12,7 @@ from threadline.capabilities.reach.mail.definition import SHARED
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.templates import Compiled, Templates, version_of
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
 from threadline.kernel.ports import WithDefinitionHistory
@@ -33,6 +34,7 @@ class MailVariable(msgspec.Struct, kw_only=True):
     description: str = ""
 
 
+@key_fields("name", "subject", "topic")
 @not_personal
 class MailTemplate(msgspec.Struct, kw_only=True):
     """A template in force."""
@@ -91,6 +93,7 @@ class MailTemplateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     version: Version = ""
 
 
+@key_fields("version", "since")
 class MailTemplateVersion(msgspec.Struct, kw_only=True):
     """A version, and since when it was in force."""
 
