@@ -387,6 +387,13 @@ def test_two_people_with_one_address_get_one_mail() -> None:
         "p3@example.com",
     ]
     assert world.post.subjects == {"Until Sunday"}
+    history = next(each for each in world.catalogue.operations if each.name == "mail_history")
+    events = next(each for each in world.catalogue.operations if each.name == "feedback_events")
+    context = Context(world.engine, "default", world.engine.now())
+    [mail] = call(history, context, {"id": world.of(0).id}, strict=True).mails
+    assert (mail.broadcast, mail.subject, mail.journey) == ("sale", "Until Sunday", "")
+    listed = call(events, context, {"template": mail.template}, strict=True).events
+    assert {each.broadcast for each in listed} == {"sale"}
     statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
     assert Counter(map(tuple, statuses)) == {("addressed", "sent"): 3, ("addressed", "skipped"): 1}
 
@@ -495,6 +502,26 @@ def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
     statuses = {each.person: each.statuses for each in found}
     assert statuses.pop(world.of(1).id) == ["addressed", "bounced", "clicked", "sent"]
     assert set(map(tuple, statuses.values())) == {("addressed",)}
+    clicked = world.call("recipients", id="sale", status="clicked")
+    assert ([each.person for each in clicked.recipients], clicked.next) == ([world.of(1).id], "")
+    assert world.call("recipients", id="sale", status="complained").recipients == []
+
+
+@pytest.mark.parametrize("people", [0, 1, 7, 23])
+def test_recipients_of_one_status_come_page_by_page_and_nobody_twice(people: int) -> None:
+    world = World()
+    world.send()
+    for number in range(people):
+        world.record(world.event("mail_opened", number, f"o{number}", broadcast="sale"))
+    found, cursor = [], ""
+    for _ in range(PEOPLE):
+        page = world.call("recipients", id="sale", status="opened", limit=3, cursor=cursor)
+        found += [each.person for each in page.recipients]
+        cursor = page.next
+        if not cursor:
+            break
+    assert cursor == ""
+    assert found == sorted(world.of(number).id for number in range(people))
 
 
 @pytest.mark.parametrize(

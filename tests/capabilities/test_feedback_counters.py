@@ -76,10 +76,10 @@ def plain(counts: Any) -> dict[str, dict[str, int]]:
 
 @given(ROWS, st.randoms(use_true_random=False))
 def test_counts_of_rows_in_any_order_are_those_of_a_second_reckoner(rows, random):
-    whole, parts = count(rows)
+    whole, parts, links = count(rows)
     assert plain(whole) == reckoned(rows)
     random.shuffle(rows)
-    assert count(rows) == (whole, parts)
+    assert count(rows) == (whole, parts, links)
     for type, why, found in (("mail_bounced", "bounce", whole.bounces), ("mail_skipped", "reason", whole.skip_reasons)):
         of_type = [row for row in rows if row.type == type]
         assert found == {
@@ -89,8 +89,22 @@ def test_counts_of_rows_in_any_order_are_those_of_a_second_reckoner(rows, random
 
 
 @given(ROWS)
+def test_clicks_by_link_are_those_of_people_and_the_most_clicked_link_is_first(rows):
+    clicks = [row for row in rows if row.type == "mail_clicked" and row.link and not by_machine(row, rows)]
+    links = count(rows)[2]
+    assert {each.link: (each.unique, each.total) for each in links} == {
+        link: (
+            len({row.message for row in clicks if row.link == link}),
+            sum(row.link == link for row in clicks),
+        )
+        for link in {row.link for row in clicks}
+    }
+    assert [each.unique for each in links] == sorted((each.unique for each in links), reverse=True)
+
+
+@given(ROWS)
 def test_parts_have_the_totals_of_the_whole(rows):
-    whole, parts = count(rows)
+    whole, parts, _ = count(rows)
     sums: dict[str, int] = defaultdict(int)
     for part in parts:
         assert (part.template, part.step, part.arm) in {(row.template, row.step, row.arm) for row in rows}

@@ -129,6 +129,8 @@ def test_people_of_a_step_their_counts_and_one_way_step_by_step() -> None:
         stage.tell("signed_up", user_id=who, properties={"plan": "pro"})
         stage.until(stage.now + DAY)
     shown = stage.ask("journeys_show", name="welcome")
+    [listed] = [each for each in stage.ask("journeys_list")["journeys"] if each["name"] == "welcome"]
+    assert listed["people"] == 3
     assert shown["people"] == 3
     assert {each["step"]: each["people"] for each in shown["steps"] if each["people"]} == {"2": 1, "bought": 2}
     assert "├ 2  wait 2 days  (1 person)" in shown["drawing"]

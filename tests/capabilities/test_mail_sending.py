@@ -107,6 +107,17 @@ def test_without_an_address_a_mail_is_skipped(traits: dict[str, Any], reason: st
     [(type, properties)] = stage.outcomes()
     assert (type, properties["reason"], properties["template"]) == ("mail_skipped", reason, "welcome")
     assert mails_of(stage) == [("welcome", "skipped")]
+    [mail] = stage.ask("mail_history", id="ada").mails
+    assert (mail.reason, mail.subject) == (reason, "")
+
+
+def test_the_history_of_mails_has_the_subject_as_it_was_sent() -> None:
+    stage = MailStage()
+    stage.person(first_name="Ada")
+    stage.send(variables={"code": "X1"})
+    [mail] = stage.ask("mail_history", id="ada").mails
+    assert (mail.status, mail.subject) == ("sent", stage.box.messages[0]["Subject"])
+    assert (mail.journey, mail.step, mail.broadcast, mail.reason) == ("", "", "", "")
 
 
 @pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])

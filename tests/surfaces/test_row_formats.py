@@ -93,6 +93,44 @@ def test_the_link_of_a_page_leads_to_the_rest(client: TestClient, keys: Keys, pe
     assert sorted(row["identifiers"] for row in found) == [f'["user_id:{number}"]' for number in range(1, 6)]
 
 
+def test_a_csv_of_people_has_a_column_for_each_kind_of_identifiers_with_the_first_of_them(
+    client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    event = {
+        "type": "identify",
+        "identifiers": {"user_id": "1", "email": "ada@example.com", "account": "a7"},
+        "key": "k",
+    }
+    event["properties"] = {"name": "Ada"}
+    client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("admin"))
+    (row,) = READERS["csv"](client.get("/v1/people?format=csv", headers=keys.bearer("read")).content)
+    assert (row["user_id"], row["phone"], row["account"]) == ("1", "", "a7")
+    assert (row["name"], row["email"]) == ("Ada", "ada@example.com")
+    assert json.loads(row["identifiers"]) == ["user_id:1", "email:ada@example.com", "account:a7"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ('=HYPERLINK("http://shop.example","x")', '\'=HYPERLINK("http://shop.example","x")'),
+        ("+49 (170) 123-45", "+49 (170) 123-45"),
+        ("-5", "-5"),
+        ("Ada = Bob", "Ada = Bob"),
+    ],
+)
+def test_a_name_that_a_spreadsheet_would_work_out_is_a_text_in_csv(
+    client: TestClient, keys: Keys, engine: Engine, name: str, cell: str
+) -> None:
+    event = {"type": "identify", "identifiers": {"user_id": "1"}, "key": "k", "properties": {"name": name}}
+    client.post("/v1/events", json={"events": [event]}, headers=keys.bearer("admin"))
+    (row,) = READERS["csv"](client.get("/v1/people?format=csv", headers=keys.bearer("read")).content)
+    assert row["name"] == cell
+
+
 def test_a_training_set_has_a_column_for_each_feature(client: TestClient, keys: Keys, people: Engine) -> None:
     labels = [{"person": f"user_id:{who}", "at": format_time(NOW), "label": who} for who in (1, 9)]
     body = {"labels": labels, "names": ["recency_days", "has_purchased"]}

@@ -24,6 +24,11 @@ MEDIA_TYPES: dict[Format, str] = {
 }
 
 _WEIGHT = re.compile(r"[01](\.[0-9]{1,3})?")
+_FORMULA = re.compile(r"[=+\-@\t\r](?![0-9 ().,/-]*\Z)")
+"""How a text begins that a spreadsheet would work out. One of digits, such as a phone number, is only a number."""
+IDENTIFIERS = "identifiers"
+KINDS = ("user_id", "email", "phone")
+"""Kinds of identifiers that have a column each in every CSV of people; others have one where somebody has such one."""
 
 Kind = Literal["text", "integer", "number", "flag", "texts", "spread", "other"]
 _KINDS: dict[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "flag"}
@@ -80,7 +85,7 @@ def rendered(result: Any, form: Format) -> Rendered:
         raise InvalidValue(f"this answer is not a list, which {form} needs; leave the format out for JSON")
     entries = getattr(result, rows.field)
     table = dict(_filled(rows, entries))
-    body = _csv(table, len(entries)) if form == "csv" else _parquet(table)
+    body = _csv(_with_kinds(table), len(entries)) if form == "csv" else _parquet(table)
     return Rendered(body, str(getattr(result, "next", "") or ""))
 
 
@@ -146,12 +151,31 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
 
+def _harmless(value: Any) -> str:
+    """The text of a cell. A formula that somebody gave as their name would run where the file is opened."""
+    text = _text(value)
+    return f"'{text}" if isinstance(value, str) and _FORMULA.match(text) else text
+
+
+def _with_kinds(table: dict[str, tuple[Kind, list[Any]]]) -> dict[str, tuple[Kind, list[Any]]]:
+    """The table with a column for each kind of identifiers, of which each cell has the first."""
+    _, lists = table.get(IDENTIFIERS, ("texts", []))
+    if not all(isinstance(text, str) for people in lists for text in people or ()):
+        return table
+    found = [dict(text.split(":", 1) for text in reversed(people or ())) for people in lists]
+    kinds = dict.fromkeys((*KINDS, *sorted({kind for person in found for kind in person})))
+    columns: dict[str, tuple[Kind, list[Any]]] = {
+        kind: ("text", [person.get(kind, "") for person in found]) for kind in kinds if kind not in table
+    }
+    return table | columns if IDENTIFIERS in table else table
+
+
 def _csv(table: dict[str, tuple[Kind, list[Any]]], count: int) -> bytes:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(table)
     columns = [values for _, values in table.values()]
-    writer.writerows([_text(values[row]) for values in columns] for row in range(count))
+    writer.writerows([_harmless(values[row]) for values in columns] for row in range(count))
     # Half a surrogate pair is no UTF-8; JSON writes it as an escape, and so does this.
     return out.getvalue().encode("utf-8", "backslashreplace")
 

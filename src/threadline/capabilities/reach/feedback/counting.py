@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -20,7 +20,7 @@ from threadline.capabilities.reach.feedback.events import (
 )
 from threadline.capabilities.reach.feedback.machines import Click, scanned
 from threadline.capabilities.reach.feedback.rows import MailRow
-from threadline.kernel.disclosure import not_personal
+from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.key_fields import key_fields
 
 _BY_PEOPLE = FETCHES | {MAIL_OPENED, MAIL_CLICKED}
@@ -73,6 +73,41 @@ class PartCounts(msgspec.Struct, kw_only=True):
     counts: Counts
 
 
+LINKS_MAX = 100
+"""Links of which clicks are counted one by one."""
+
+
+@key_fields("link", "unique", "total")
+@not_personal
+class LinkClicks(msgspec.Struct, kw_only=True):
+    """Clicks of people on a link."""
+
+    link: Annotated[str, PERSONAL]
+    unique: Annotated[int, Meta(description="In so many mails.")]
+    total: Annotated[int, Meta(description="So many times.")]
+
+
+class Links:
+    """Counts clicks of people by link."""
+
+    def __init__(self) -> None:
+        self._totals = Counter[str]()
+        self._mails: dict[str, set[str]] = defaultdict(set)
+
+    def add(self, row: MailRow, *, machine: bool) -> None:
+        """Count a row."""
+        if row.type == MAIL_CLICKED and row.link and not machine:
+            self._totals[row.link] += row.count
+            self._mails[row.link].add(row.message)
+
+    def clicks(self) -> list[LinkClicks]:
+        """The links that were clicked in most mails."""
+        counted = [
+            LinkClicks(link=link, unique=len(self._mails[link]), total=total) for link, total in self._totals.items()
+        ]
+        return sorted(counted, key=lambda each: (-each.unique, -each.total, each.link))[:LINKS_MAX]
+
+
 class Tally:
     """Counts rows in any order."""
 
@@ -113,9 +148,9 @@ class Tally:
         )
 
 
-def count(rows: Iterable[MailRow]) -> tuple[Counts, list[PartCounts]]:
-    """All counts, and those of each template, step and arm."""
-    whole, parts = Tally(), defaultdict[tuple[str, str, str], Tally](Tally)
+def count(rows: Iterable[MailRow]) -> tuple[Counts, list[PartCounts], list[LinkClicks]]:
+    """All counts, those of each template, step and arm, and clicks by link."""
+    whole, links, parts = Tally(), Links(), defaultdict[tuple[str, str, str], Tally](Tally)
     clicks: dict[str, list[MailRow]] = defaultdict(list)
     for row in rows:
         if row.type == MAIL_CLICKED and not row.decided:
@@ -123,14 +158,17 @@ def count(rows: Iterable[MailRow]) -> tuple[Counts, list[PartCounts]]:
         else:
             machine = row.type in _BY_PEOPLE and row.machine
             whole.add(row, machine=machine)
+            links.add(row, machine=machine)
             parts[row.template, row.step, row.arm].add(row, machine=machine)
     for of_mail in clicks.values():
         by_scanner = scanned(Click(row.at, row.link) for row in of_mail)
         for row in of_mail:
             machine = row.machine or Click(row.at, row.link) in by_scanner
             whole.add(row, machine=machine)
+            links.add(row, machine=machine)
             parts[row.template, row.step, row.arm].add(row, machine=machine)
-    return whole.counts(), [
+    shown = [
         PartCounts(template=template, step=step, arm=arm, counts=tally.counts())
         for (template, step, arm), tally in sorted(parts.items())
     ]
+    return whole.counts(), shown, links.clicks()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from threadline.capabilities.reach.feedback.events import MAIL_BOUNCED, MAIL_SENT
+from threadline.capabilities.reach.feedback.events import MAIL_BOUNCED, MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.reach.feedback.links import message_in
 from threadline.capabilities.reach.feedback.rows import message_of
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Recorded, event_id
 from threadline.kernel.ports import EventLog, WithDelivery, WithLog, WithStore
 from threadline.kernel.sender import EFFECT_UNKNOWN
 
@@ -17,6 +17,7 @@ DISPATCH = "threadline.dispatch"
 ATTEMPTS_MAX = 200
 """Outcomes of one effect that are looked at."""
 _SENT = frozenset({MAIL_SENT, MAIL_BOUNCED})
+_FINAL = frozenset({MAIL_SENT, MAIL_SKIPPED})
 
 
 class FindingPorts(WithLog, WithDelivery, WithStore, Protocol):
@@ -44,6 +45,24 @@ def outcomes_of(log: EventLog, workspace: str, message: str) -> Iterator[Recorde
         if recorded is None:
             return
         yield recorded
+
+
+def last_outcomes(log: EventLog, workspace: str, messages: Iterable[str], until: int) -> dict[str, Recorded]:
+    """By mail, what became of the last attempt to send it up to an instant; mails without any are left out.
+
+    One reading of the log for all first attempts, and one for each further attempt that some of them needed.
+    """
+    last: dict[str, Recorded] = {}
+    left = list(messages)
+    for number in range(ATTEMPTS_MAX):
+        ids = {event_id(workspace, DISPATCH, f"{message}/{number}"): message for message in left}
+        known = log.events(workspace, list(ids)) if ids else {}
+        found = {ids[id]: recorded for id, recorded in known.items() if recorded.event.occurred_at <= until}
+        if not found:
+            break
+        last |= found
+        left = [message for message, recorded in found.items() if recorded.event.type not in _FINAL]
+    return last
 
 
 def _outcome(ports: FindingPorts, workspace: str, message: str) -> Recorded | None:

@@ -28,6 +28,7 @@ from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader
 from threadline.kernel.time import SECOND
+from threadline.kernel.zones import zone_of_person
 
 
 class PersonParams(AsOf, kw_only=True, forbid_unknown_fields=True):
@@ -72,7 +73,7 @@ class Timeline(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-@summary_fields("id", "name", "identifiers", "traits", "tags", "groups", "timeline")
+@summary_fields("id", "name", "identifiers", "traits", "tags", "groups", "timezone", "timeline")
 class PersonView(msgspec.Struct, kw_only=True):
     """Everything known of a person, all of it at one position."""
 
@@ -112,6 +113,13 @@ class PersonView(msgspec.Struct, kw_only=True):
         Meta(description="Ids of events that are known to be damaged and are left out of the timeline; see `repair`."),
         NOT_PERSONAL,
     ] = []
+    timezone: Annotated[
+        str,
+        Meta(
+            description="The zone of their trait `timezone`, by the name that it goes by; empty: they have none that "
+            "can be read, and what is sent goes by the zone of the definitions."
+        ),
+    ] = ""
 
 
 _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
@@ -157,6 +165,7 @@ def person(context: Context[Reads], params: PersonParams) -> PersonView:
         views={name: view for name, view in views.items() if name not in _SHOWN_APART},
         sources=_sources(asked.state("profile")) if params.sources else {},
         damaged_events=engine.log.damaged(person.heads),
+        timezone=zone_of_person(profile, ""),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -17,17 +18,22 @@ from threadline.capabilities.reach.broadcasts.definition import Broadcast
 from threadline.capabilities.reach.broadcasts.measuring import GAINED, PEOPLE, winner_of
 from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.reach.broadcasts.projection import STATUS, STATUSES
-from threadline.capabilities.reach.broadcasts.repository import Created, Needs, rows_of
+from threadline.capabilities.reach.broadcasts.repository import Created, Needs, Recipient, rows_of
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import WithReader
+from threadline.kernel.store import Store
 from threadline.kernel.time import time_key
 
 BroadcastId = Annotated[str, Meta(description="The id of a broadcast.", min_length=1, max_length=64)]
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[a-z0-9_-]{1,64}")
 _PERSON = re.compile(r"[0-9a-f]{32}")
+_STATUSES = tuple(sorted(set(STATUSES.values())))
+LOOKED_AT_MAX = 1_000
+"""Recipients looked at in one call, where not all of them may be meant."""
+_BATCH = 100
 
 
 class BroadcastParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -90,6 +96,10 @@ class RecipientsParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which broadcast, and which page."""
 
     id: BroadcastId
+    status: Annotated[
+        Literal["", "holdout", *_STATUSES],  # type: ignore[valid-type]
+        Meta(description="Only recipients with this status; `holdout`: only those who got nothing, to compare."),
+    ] = ""
 
 
 @key_fields("identifiers", "arm", "statuses", "reason")
@@ -173,28 +183,39 @@ def list_(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
 
 @operation("GET /v1/broadcasts/{id}/recipients", BROADCASTS_GROUP, example=RecipientsParams(id="spring-sale"))
 def recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> RecipientsPage:
-    """List the recipients of a broadcast, with arm and status."""
-    engine, workspace, after = context.engine, context.workspace, checked_cursor(params.cursor, _PERSON)
-    repository.get(engine.store, workspace, params.id)
-    rows = repository.recipients(engine.store, workspace, params.id, after, params.limit + 1)
-    page = list(islice(rows, params.limit))
-    ids = [recipient.person for recipient in page]
+    """List the recipients of a broadcast, with arm and status, or those of one status."""
+    store, workspace, after = context.engine.store, context.workspace, checked_cursor(params.cursor, _PERSON)
+    repository.get(store, workspace, params.id)
+    size = max(params.limit, _BATCH) if params.status else params.limit
+    rows = repository.recipients(store, workspace, params.id, after, size + 1)
+    page: list[RecipientView] = []
+    for _ in range(LOOKED_AT_MAX // size + 1):
+        batch = list(islice(rows, size))
+        for recipient in _views(store, workspace, params.id, batch):
+            after = recipient.person
+            if params.status in ("", recipient.arm, *recipient.statuses):
+                page.append(recipient)
+                if len(page) == params.limit:
+                    break
+        if len(page) == params.limit or len(batch) < size:
+            break
+    ended = (not batch or after == batch[-1].person) and next(rows, None) is None
+    names = context.engine.reader.identifiers_of(workspace, [recipient.person for recipient in page])
+    for recipient in page:
+        recipient.identifiers = names.get(recipient.person, [])
+    return RecipientsPage(id=params.id, recipients=page, next="" if ended else after)
+
+
+def _views(store: Store, workspace: str, id: str, recipients: Sequence[Recipient]) -> Iterator[RecipientView]:
+    """Recipients with what events say of them, still without their names."""
     statuses: dict[str, list[str]] = defaultdict(list)
     reasons: dict[str, str] = {}
-    for row in rows_of(engine.store, STATUS, workspace, params.id, ids):
+    for row in rows_of(store, STATUS, workspace, id, [recipient.person for recipient in recipients]):
         thread, _, status = row.key.sort.partition("/")
         statuses[thread].append(status)
         if status == STATUSES[MAIL_SKIPPED]:
             reasons[thread] = row.value.decode()
-    names = engine.reader.identifiers_of(workspace, ids)
-    shown = [
-        RecipientView(
-            person=recipient.person,
-            identifiers=names.get(recipient.person, []),
-            arm=recipient.arm,
-            statuses=statuses.get(recipient.person, []),
-            reason=reasons.get(recipient.person, ""),
+    for person, arm in recipients:
+        yield RecipientView(
+            person=person, identifiers=[], arm=arm, statuses=statuses.get(person, []), reason=reasons.get(person, "")
         )
-        for recipient in page
-    ]
-    return RecipientsPage(id=params.id, recipients=shown, next=ids[-1] if next(rows, None) is not None else "")

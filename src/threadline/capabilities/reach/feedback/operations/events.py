@@ -11,15 +11,16 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Instant, instant, time_param
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, TimeRange, checked_cursor, page_of
-from threadline.capabilities.reach.feedback.counting import Counts, PartCounts, count
+from threadline.capabilities.reach.feedback.counting import LINKS_MAX, Counts, LinkClicks, PartCounts, count
 from threadline.capabilities.reach.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.reach.feedback.rows import LISTED, NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
 from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, operation
-from threadline.kernel.ports import Person, WithReader, WithStore
+from threadline.kernel.ports import Person, WithLog, WithReader, WithStore
 
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 _PAGE_ROWS = 100
@@ -28,7 +29,7 @@ TYPES = tuple(sorted(LISTED))
 _ONE = Choice(SUBJECTS, required=True)
 
 
-class Needs(WithReader, WithStore, Protocol):
+class Needs(WithReader, WithStore, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
@@ -62,6 +63,8 @@ class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: Annotated[str, Meta(description="Why a mail was skipped."), SENTENCE] = ""
     fetch: Annotated[str, Meta(description="What a machine or a repetition asked for: opened or clicked.")] = ""
     count: Annotated[int, Meta(description="How often.")] = 1
+    journey: Annotated[str, Meta(description="The journey that the mail belongs to.")] = ""
+    broadcast: Annotated[str, Meta(description="The broadcast that it belongs to.")] = ""
 
 
 class FeedbackEventsPage(msgspec.Struct, kw_only=True):
@@ -84,6 +87,9 @@ class FeedbackCounters(msgspec.Struct, kw_only=True):
 
     counts: Counts
     parts: Annotated[list[PartCounts], Meta(description="The same for each template, step and arm.")]
+    links: Annotated[
+        list[LinkClicks], Meta(description=f"Clicks of people by link, the most clicked first, {LINKS_MAX} at most.")
+    ] = []
 
 
 @operation(
@@ -99,7 +105,9 @@ def events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEve
     rows = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
     page, following = page_of(rows, params.limit, lambda row: row.cursor)
     people = context.engine.reader.by_threads([row.row.thread for row in page])
-    return FeedbackEventsPage(events=[_view(people, row) for row in page], next=following)
+    events = context.engine.log.events(context.workspace, [row.event for row in page])
+    shown = [_view(people, row, events.get(row.event)) for row in page]
+    return FeedbackEventsPage(events=shown, next=following)
 
 
 @operation(
@@ -107,8 +115,8 @@ def events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEve
 )
 def counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
     """Count what became of the mails of a template, a journey or a broadcast."""
-    counts, parts = count(row.row for row in _rows(context, params, "", 1_000))
-    return FeedbackCounters(counts=counts, parts=parts)
+    counts, parts, links = count(row.row for row in _rows(context, params, "", 1_000))
+    return FeedbackCounters(counts=counts, parts=parts, links=links)
 
 
 def _rows(
@@ -126,8 +134,10 @@ def _subject(params: Any) -> tuple[Subject, str]:
     raise InvalidValue(str(_ONE))
 
 
-def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
+def _view(people: Mapping[str, Person], record: Found, recorded: Recorded | None) -> MailEventView:
     row = record.row
+    said = {} if recorded is None else recorded.event.properties
+    journey, broadcast = (said.get(name) for name in ("journey", "broadcast"))
     person = people.get(row.thread)
     return MailEventView(
         id=record.event,
@@ -146,4 +156,6 @@ def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
         reason=row.reason,
         fetch=row.fetch,
         count=row.count,
+        journey=journey if isinstance(journey, str) else "",
+        broadcast=broadcast if isinstance(broadcast, str) else "",
     )

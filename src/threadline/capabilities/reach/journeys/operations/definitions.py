@@ -30,7 +30,7 @@ class Needs(WithRows, WithShared, Protocol):
     """What is needed here of the engine."""
 
 
-@key_fields("name", "entered_by", "paused_since")
+@key_fields("name", "people", "entered_by", "paused_since")
 @not_personal
 class JourneySummary(msgspec.Struct, kw_only=True):
     """A journey in one line."""
@@ -40,6 +40,7 @@ class JourneySummary(msgspec.Struct, kw_only=True):
     entered_by: Annotated[str, Meta(description="What lets people enter.")]
     description: str
     paused_since: Instant | None
+    people: Annotated[int, Meta(description="People who are in it.")]
 
 
 class JourneysListResult(msgspec.Struct, kw_only=True):
@@ -54,8 +55,8 @@ def book_of(context: Context[WithShared]) -> Book:
     return book
 
 
-@shaped_operation("GET /v1/journeys", JOURNEYS_GROUP)
-def list_(journeys: Journeys, context: Context[WithShared], params: NoParams) -> JourneysListResult:
+@shaped_operation("GET /v1/journeys", JOURNEYS_GROUP, relies_on=("people",))
+def list_(journeys: Journeys, context: Context[Needs], params: NoParams) -> JourneysListResult:
     """List the journeys in force."""
     paused = book_of(context).paused if journeys else {}
     shown = [
@@ -65,6 +66,7 @@ def list_(journeys: Journeys, context: Context[WithShared], params: NoParams) ->
             entered_by=entered_by(journey),
             description=journey.description,
             paused_since=_paused(paused.get(journey.name)),
+            people=counts(context.engine.rows, context.workspace, journey)[1].total(),
         )
         for journey in journeys
     ]

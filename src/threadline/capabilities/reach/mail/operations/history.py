@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -10,14 +10,16 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef
 from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.parameters import AsOf
+from threadline.capabilities.reach.feedback.finding import last_outcomes
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name
 from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
-from threadline.kernel.disclosure import not_personal
+from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
+from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import MAIL_LEDGER_MAX
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithReader
+from threadline.kernel.ports import WithLog, WithReader
 
 _KNOWN = ", ".join(status for _, status in STATUSES)
 
@@ -29,7 +31,7 @@ class MailHistoryParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=MAIL_LEDGER_MAX)] = MAIL_LEDGER_MAX
 
 
-@key_fields("at", "template", "status", "message")
+@key_fields("at", "subject", "template", "status", "reason")
 @not_personal
 class MailEntry(msgspec.Struct, kw_only=True):
     """One mail."""
@@ -39,6 +41,12 @@ class MailEntry(msgspec.Struct, kw_only=True):
     status: Annotated[str, Meta(description=f"The most that is known: {_KNOWN}.")]
     at: Annotated[Instant, Meta(description="When it was sent; for one that was not, when that was known.")]
     transactional: bool
+    subject: Annotated[str, Meta(description="As it was sent; empty for one that was not."), PERSONAL] = ""
+    journey: Annotated[str, Meta(description="The journey that it belongs to.")] = ""
+    step: Annotated[str, Meta(description="The step of the journey.")] = ""
+    broadcast: Annotated[str, Meta(description="The broadcast that it belongs to.")] = ""
+    arm: Annotated[str, Meta(description="The variant that they got.")] = ""
+    reason: Annotated[str, Meta(description="Why it was not sent, such as `unsubscribed`."), SENTENCE] = ""
 
 
 class MailHistoryResult(msgspec.Struct, kw_only=True):
@@ -52,12 +60,27 @@ class MailHistoryResult(msgspec.Struct, kw_only=True):
     ]
 
 
+class HistoryNeeds(WithReader, WithLog, Protocol):
+    """What is needed of the engine to say what each mail was sent for."""
+
+
 @operation("GET /v1/people/{id}/mail", MAIL_GROUP, example=MailHistoryParams(id="user_id:42"))
-def history(context: Context[WithReader], params: MailHistoryParams) -> MailHistoryResult:
+def history(context: Context[HistoryNeeds], params: MailHistoryParams) -> MailHistoryResult:
     """List the mails of a person, and what became of each."""
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
-    return MailHistoryResult(person=asked.person.id, as_of=asked.shown_at, mails=[MailEntry(**mail) for mail in mails])
+    messages = [mail["message"] for mail in mails]
+    outcomes = last_outcomes(context.engine.log, context.workspace, messages, asked.at)
+    shown = [MailEntry(**mail, **_details(outcomes.get(mail["message"]))) for mail in mails]
+    return MailHistoryResult(person=asked.person.id, as_of=asked.shown_at, mails=shown)
+
+
+_DETAILS = ("subject", "journey", "step", "broadcast", "arm", "reason")
+
+
+def _details(outcome: Recorded | None) -> dict[str, str]:
+    known = {} if outcome is None else outcome.event.properties
+    return {name: value for name in _DETAILS if isinstance(value := known.get(name), str)}
 
 
 def _ledger(views: dict[str, Any]) -> dict[str, Any]:
