@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.house.source import PACKAGE, ROOT, Function, Source, sources
 
 CALLED_FROM_OUTSIDE = {
+    "format_commands": "click",
     "handle_DATA": "aiosmtpd",
     "handle_data": "html.parser",
     "handle_endtag": "html.parser",

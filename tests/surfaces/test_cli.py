@@ -57,10 +57,13 @@ def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # 
 
 def test_the_help_of_the_program_has_each_command_and_group_once_and_begins_with_five(call) -> None:  # type: ignore[no-untyped-def]
     text = call("--help").out
-    sections = dict(re.findall(r"^([A-Z][a-z ]+):\n((?:  .*\n)+)", text, re.MULTILINE))
+    sections = {
+        heading: re.findall(r"^  (\S+)", lines, re.MULTILINE)
+        for heading, lines in re.findall(r"^([A-Z][a-z ]+):\n((?:  .*\n)+)", text, re.MULTILINE)
+    }
     assert list(sections) == ["Options", *SECTIONS, RUN]
-    assert len(sections["Begin"].splitlines()) == 5
-    listed = [line.split()[0] for name, lines in sections.items() if name != "Options" for line in lines.splitlines()]
+    assert len(sections["Begin"]) == 5
+    listed = [name for heading, names in sections.items() if heading != "Options" for name in names]
     groups = {group.name.replace("_", "-") for group in (*GROUPS, *(each.group for each in operations() if each.group))}
     alone = {name for name in COMMANDS if " " not in name}
     alone |= {command_name(each) for each in shown(operations(), "cli").values() if each.group is None}

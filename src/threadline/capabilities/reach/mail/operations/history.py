@@ -71,7 +71,7 @@ def history(context: Context[HistoryNeeds], params: MailHistoryParams) -> MailHi
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
     messages = [mail["message"] for mail in mails]
     outcomes = last_outcomes(context.engine.log, context.workspace, messages, asked.at)
-    shown = [MailEntry(**mail, **_details(outcomes.get(mail["message"]))) for mail in mails]
+    shown = [MailEntry(**mail | _details(outcomes.get(mail["message"]))) for mail in mails]
     return MailHistoryResult(person=asked.person.id, as_of=asked.shown_at, mails=shown)
 
 
