@@ -476,6 +476,15 @@ def test_broadcasts_are_listed_newest_first_and_by_when_they_were_created() -> N
     assert [each.id for each in found.broadcasts] == ["b2", "b1"]
 
 
+def test_a_broadcast_says_when_it_ended_and_nothing_before() -> None:
+    world = World(3)
+    world.start()
+    assert world.call("show", id="sale").ended_at is None
+    world.now += SECOND
+    world.work()
+    assert world.call("show", id="sale").ended_at == format_time(world.now)
+
+
 def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
     world = World()
     world.send()

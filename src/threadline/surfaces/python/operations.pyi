@@ -268,9 +268,9 @@ class _Broadcasts:
         """Pause a broadcast: mails that have not left wait until it is resumed."""
     def preview(self, id: str) -> reach_broadcasts_operations_creating.Preview:
         """Count the audience of a broadcast and show ten of its people; nothing is sent."""
-    def recipients(self, id: str, *, cursor: str = '',
-        limit: int = 100) -> reach_broadcasts_operations_reading.RecipientsPage:
-        """List the recipients of a broadcast, with arm and status."""
+    def recipients(self, id: str, *, cursor: str = '', limit: int = 100,
+        status: Literal['', 'holdout', 'addressed', 'bounced', 'clicked', 'complained', 'delivered', 'opened', 'parked', 'replied', 'sent', 'skipped', 'unknown', 'withdrawn'] = '') -> reach_broadcasts_operations_reading.RecipientsPage:
+        """List the recipients of a broadcast, with arm and status, or those of one status."""
     def resume(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Go on with a broadcast that was paused or has failed."""
     def show(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:

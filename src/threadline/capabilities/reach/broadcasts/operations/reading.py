@@ -51,7 +51,7 @@ class ArmResult(msgspec.Struct, kw_only=True):
     gained: Annotated[int, Meta(description="People who count for the metric of the winner rule.")]
 
 
-@key_fields("id", "state", "audience", "done", "begins_at")
+@key_fields("id", "state", "audience", "done", "begins_at", "ended_at")
 @not_personal
 class BroadcastView(msgspec.Struct, kw_only=True):
     """A broadcast and how far it has come."""
@@ -79,6 +79,9 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     waits_for: Annotated[
         str, Meta(description="Whom it waits for before it is resolved: a segment that is being filled, and how far.")
     ] = ""
+    ended_at: Annotated[
+        Instant | None, Meta(description="When the last recipient was addressed, or it failed or was cancelled.")
+    ] = None
 
 
 class BroadcastsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
@@ -149,6 +152,7 @@ def view_of(context: Context[Needs], created: Created) -> BroadcastView:
     view.job, view.problem, view.waits_for = job.id, job.problem, job.waiting
     view.begins_at, view.due_at = instant(broadcast.begins_at(job.created_at)), instant(job.due_at)
     view.audience, view.done = counts.get("total", 0), counts.get("done", 0)
+    view.ended_at = instant(job.changed_at) if has_ended(view) else None
     view.addressed = {name[10:]: count for name, count in counts.items() if name.startswith("addressed.")}
     view.test = [
         ArmResult(arm=arm.name, people=counts[f"{PEOPLE}{arm.name}"], gained=counts.get(f"{GAINED}{arm.name}", 0))
