@@ -162,10 +162,10 @@ def _with_kinds(table: dict[str, tuple[Kind, list[Any]]]) -> dict[str, tuple[Kin
     _, lists = table.get(IDENTIFIERS, ("texts", []))
     if not all(isinstance(text, str) for people in lists for text in people or ()):
         return table
-    found = [dict(text.split(":", 1) for text in reversed(people or ())) for people in lists]
-    kinds = dict.fromkeys((*KINDS, *sorted({kind for person in found for kind in person})))
+    named = [dict(text.split(":", 1) for text in reversed(people or ())) for people in lists]
+    kinds = dict.fromkeys((*KINDS, *sorted({kind for person in named for kind in person})))
     columns: dict[str, tuple[Kind, list[Any]]] = {
-        kind: ("text", [person.get(kind, "") for person in found]) for kind in kinds if kind not in table
+        kind: ("text", [person.get(kind, "") for person in named]) for kind in kinds if kind not in table
     }
     return table | columns if IDENTIFIERS in table else table
 

@@ -105,7 +105,7 @@ class Links:
         counted = [
             LinkClicks(link=link, unique=len(self._mails[link]), total=total) for link, total in self._totals.items()
         ]
-        return sorted(counted, key=lambda each: (-each.unique, -each.total, each.link))[:LINKS_MAX]
+        return sorted(counted, key=lambda clicks: (-clicks.unique, -clicks.total, clicks.link))[:LINKS_MAX]
 
 
 class Tally:

@@ -57,11 +57,11 @@ def last_outcomes(log: EventLog, workspace: str, messages: Iterable[str], until:
     for number in range(ATTEMPTS_MAX):
         ids = {event_id(workspace, DISPATCH, f"{message}/{number}"): message for message in left}
         known = log.events(workspace, list(ids)) if ids else {}
-        found = {ids[id]: recorded for id, recorded in known.items() if recorded.event.occurred_at <= until}
-        if not found:
+        outcomes = {ids[id]: recorded for id, recorded in known.items() if recorded.event.occurred_at <= until}
+        if not outcomes:
             break
-        last |= found
-        left = [message for message, recorded in found.items() if recorded.event.type not in _FINAL]
+        last |= outcomes
+        left = [message for message, recorded in outcomes.items() if recorded.event.type not in _FINAL]
     return last
 
 

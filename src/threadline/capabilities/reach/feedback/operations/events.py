@@ -136,8 +136,8 @@ def _subject(params: Any) -> tuple[Subject, str]:
 
 def _view(people: Mapping[str, Person], record: Found, recorded: Recorded | None) -> MailEventView:
     row = record.row
-    said = {} if recorded is None else recorded.event.properties
-    journey, broadcast = (said.get(name) for name in ("journey", "broadcast"))
+    properties = {} if recorded is None else recorded.event.properties
+    journey, broadcast = (properties.get(name) for name in ("journey", "broadcast"))
     person = people.get(row.thread)
     return MailEventView(
         id=record.event,
