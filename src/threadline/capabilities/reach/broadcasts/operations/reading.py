@@ -51,7 +51,7 @@ class ArmResult(msgspec.Struct, kw_only=True):
     gained: Annotated[int, Meta(description="People who count for the metric of the winner rule.")]
 
 
-@key_fields("id", "state", "audience", "done", "begins_at", "ended_at")
+@key_fields("id", "state", "audience", "done", "begins_at")
 @not_personal
 class BroadcastView(msgspec.Struct, kw_only=True):
     """A broadcast and how far it has come."""
