@@ -91,15 +91,31 @@ SECTIONS = {
     "Begin": ("demo", "serve", "check", "apply", "person"),
     "Bring events in": ("record", "import", "events", "rejected", "keys"),
     "Know people": (
-        "people", "quarantine", "features", "segments", "interests", "memory", "streaks", "points", "leaderboards",
+        "people",
+        "quarantine",
+        "features",
+        "segments",
+        "interests",
+        "memory",
+        "streaks",
+        "points",
+        "leaderboards",
     ),
     "Decide": ("rules", "rule-sets", "decisions", "definitions", "what-if"),
     "Write to people": (
-        "mail", "broadcasts", "journeys", "alerts", "consent", "suppression", "feedback", "inbox", "messages",
+        "mail",
+        "broadcasts",
+        "journeys",
+        "alerts",
+        "consent",
+        "suppression",
+        "feedback",
+        "inbox",
+        "messages",
     ),
     "Look": ("analytics", "search", "sql", "catalogue"),
     "Send on": ("webhooks", "exports", "lake", "iceberg", "effects", "mcp"),
-}  # fmt: skip
+}
 """Heading of the help -> groups and commands under it, in this order; `RUN` has all others."""
 RUN = "Run"
 
@@ -171,8 +187,9 @@ class Program(Commands):
         """Commands and groups by what people do, the first ones first."""
         groups = _groups(context)
         lines = self.summaries(context) | {f"{name} …": group.summary for name, group in groups.items()}
-        placed = {heading: [f"{name} …" if name in groups else name for name in names]
-                  for heading, names in SECTIONS.items()}  # fmt: skip
+        placed = {
+            heading: [f"{name} …" if name in groups else name for name in names] for heading, names in SECTIONS.items()
+        }
         placed[RUN] = sorted(set(lines).difference(*placed.values()))
         for heading, names in placed.items():
             with formatter.section(heading):
