@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -250,6 +251,39 @@ def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
         return await reader.read()
 
     assert problem_of(saying(say)) == (b"HTTP/1.1 400 Bad Request", "malformed_request")
+
+
+BEHIND = b"POST /x HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-Proto: https\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        BEHIND + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
+        BEHIND + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\n",
+        BEHIND + b"a:b\r\n" * 255 + b"\r\n",
+        BEHIND + b"a: b\r\nno header\r\n\r\n",
+        BEHIND + b"Content-Length: 0\r\n\r\nno request\r\n\r\n",
+    ],
+    ids=["packed chunks", "two lengths", "too many headers", "no header", "no request after one"],
+)
+def test_a_refusal_before_any_address_is_looked_at_names_the_address_that_the_client_wrote(sent: bytes) -> None:
+    # Behind a proxy that ends TLS the type of such an error began with http and the server's own host and port.
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(sent)
+        return await reader.read()
+
+    problem = json.loads(saying(say).rpartition(b"\r\n\r\n")[2])
+    assert problem["type"] == f"https://shop.example/docs#error-{problem['code']}"
+
+
+def test_a_refusal_of_a_connection_without_a_head_names_the_address_of_the_server() -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"no request\r\n\r\n")
+        return await reader.read()
+
+    problem = json.loads(saying(say).rpartition(b"\r\n\r\n")[2])
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/docs#error-malformed_request", problem["type"])
 
 
 @pytest.mark.parametrize(("headers", "status"), [(255, b"200 OK"), (256, b"431 Request Header Fields Too Large")])

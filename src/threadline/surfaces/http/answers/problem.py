@@ -143,8 +143,13 @@ def server_of(request: Request) -> str:
 def scheme_of(request: Request) -> str:
     """Whether the client came by http or https, to us or to a proxy before us that ends TLS. Whoever makes it up
     misleads nobody but themselves."""
-    forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
-    return forwarded if forwarded in ("http", "https") else request.url.scheme
+    return forwarded_scheme(request.headers.get("x-forwarded-proto", ""), request.url.scheme)
+
+
+def forwarded_scheme(forwarded: str, otherwise: str) -> str:
+    """The scheme that a header `X-Forwarded-Proto` names, the first proxy's; another one where it names none."""
+    scheme = forwarded.partition(",")[0].strip().lower()
+    return scheme if scheme in ("http", "https") else otherwise
 
 
 def unexpected(instance: str, server: str) -> Response:

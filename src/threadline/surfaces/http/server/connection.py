@@ -29,6 +29,7 @@ from threadline.surfaces.http.answers.problem import (
     HeadTooSlow,
     MalformedRequest,
     NotNow,
+    forwarded_scheme,
     problem,
 )
 from threadline.surfaces.http.server import connection_limits as limits
@@ -83,6 +84,8 @@ class Connection(HttpToolsProtocol):
         self._whole = in_flight or InFlight()
         self._share = self._whole.share(self)
         self._in_head = self._in_body = self._is_extra = False
+        self._former_headers: list[tuple[bytes, bytes]] = []
+        """Of the newest whole head: who comes by this connection has come through the same proxies before."""
         self._head_bytes = self._last_bytes = 0
         self._discarding: int | None = None
         """Bytes that were dropped since the answer to a request that has not ended; None before."""
@@ -174,7 +177,7 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self._check_head()
-        self._in_head = False
+        self._in_head, self._former_headers = False, self.headers
         super().on_headers_complete()
         self.cycle.transport = self._answers  # type: ignore[assignment]
         self._in_body = True
@@ -271,12 +274,20 @@ class Connection(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.pipeline.clear()
-        host, port = self.server or ("localhost", 0)
-        answer = problem(error, "", f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        answer = problem(error, "", self._address())
         headers = [f"{name}: {value}" for name, value in (*answer.headers.items(), ("connection", "close"))]
         head = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", *headers, "", ""]
         self.transport.write("\r\n".join(head).encode("latin-1") + bytes(answer.body))
         self._discard()
+
+    def _address(self) -> str:
+        """The address under which the server was asked, as far as the head has come: it may have ended early."""
+        given = dict(reversed([*(self.headers or ()), *self._former_headers]))
+        scheme = forwarded_scheme(given.get(b"x-forwarded-proto", b"").decode("latin-1"), self.scheme)
+        if (named := given.get(b"host")) and limits.HOST.fullmatch(named):
+            return f"{scheme}://{named.decode('latin-1')}"
+        host, port = self.server or ("localhost", 0)
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def _finish(self) -> None:
         """The last answer of the connection is written."""
