@@ -145,6 +145,16 @@ AUDIENCES = {
         {"tags": ["news"], "when": {"field": "traits.timezone", "equals": "Asia/Tokyo"}},
         range(0, PEOPLE, 12),
     ),
+    "attributes": ({"attributes": {"timezone": "Asia/Tokyo"}}, range(0, PEOPLE, 3)),
+    "attributes, a tag and conditions": (
+        {
+            "tags": ["news"],
+            "attributes": {"timezone": "Asia/Tokyo"},
+            "when": {"field": "traits.timezone", "exists": True},
+        },
+        range(0, PEOPLE, 12),
+    ),
+    "an attribute of another type": ({"attributes": {"timezone": True}}, ()),
     "a tag that nobody has": ({"tags": ["olds"]}, ()),
 }
 

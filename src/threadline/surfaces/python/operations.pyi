@@ -450,7 +450,7 @@ class _AsyncEvents:
 class _Exports:
     """Many people and their events in files."""
     def start(self, *, segment: str = '', tags: Many[str] = (), when: Mapping[str, Any] | None = None,
-        events: bool = True) -> foundation_jobs_operations.JobView:
+        attributes: Mapping[str, Any] | None = None, events: bool = True) -> foundation_jobs_operations.JobView:
         """Start a job that writes people and their events into files, where the setting `exports` says."""
 
 class _AsyncExports:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
+from threadline.capabilities.foundation.conditions import All, Conditions, Subject, read_json
 from threadline.capabilities.foundation.conditions.fields import PROFILE
 from threadline.capabilities.profile.people.projection import tagged
 from threadline.capabilities.profile.segments.definition import SECTION_NAME
@@ -40,7 +40,7 @@ class Resolver:
         audience = audience or Audience()
         self._segment = audience.segment
         self._tags = audience.tags
-        self._conditions = None if audience.when is None else Conditions(read_json(audience.when, "audience.when"))
+        self._conditions = _conditions_of(audience)
 
     def refuse_mistakes(self, catalogue: Catalogue, segments: Segments) -> None:
         """Raise `InvalidValue` for a segment that is not declared, and for conditions that nobody could meet."""
@@ -92,3 +92,15 @@ class Resolver:
         if self._tags and not set(self._tags) <= set(view.view(PROFILE)["tags"]):
             return False
         return self._conditions is None or self._conditions.test(Subject(view.view, at=view.at))
+
+
+def _conditions_of(audience: Audience) -> Conditions | None:
+    """What must be true of a person besides segment and tags; None: nothing more."""
+    trees = [] if audience.when is None else [read_json(audience.when, "audience.when")]
+    trees += [
+        read_json({"field": ["traits", name], "equals": value}, f"audience.attributes.{name}")
+        for name, value in sorted((audience.attributes or {}).items())
+    ]
+    if not trees:
+        return None
+    return Conditions(trees[0] if len(trees) == 1 else All(tuple(trees)))

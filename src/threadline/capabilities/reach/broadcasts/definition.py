@@ -43,6 +43,10 @@ class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     when: Annotated[
         dict[str, Any] | None, Meta(description="A tree of conditions, as in segments: traits, tags, features, all.")
     ] = None
+    attributes: Annotated[
+        Annotated[dict[str, str | int | float | bool], Meta(max_length=TAGS_MAX)] | None,
+        Meta(description="Traits by name, each with the value that it has: `{plan: pro}`."),
+    ] = None
 
 
 @not_personal

@@ -7,7 +7,7 @@ from typing import Any
 
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.formats import MAIL_COUNTS
+from threadline.surfaces.console.formats import MAIL_COUNTS, label
 from threadline.surfaces.console.sentences import event_name
 from threadline.surfaces.console.trace import tree_of_conditions
 
@@ -80,6 +80,8 @@ def _created(broadcast: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "Segment", audience["segment"]
     if "tags" in audience:
         yield "Tags", ", ".join(audience["tags"])
+    for name, value in sorted((audience.get("attributes") or {}).items()):
+        yield label(name), value
     if "at" in broadcast:
         zone = broadcast.get("zone", "UTC")
         own = "the recipient's own time" if broadcast.get("in_zone_of_recipient") else zone

@@ -283,7 +283,7 @@ class Connection(HttpToolsProtocol):
     def _address(self) -> str:
         """The address under which the server was asked, as far as the head has come: it may have ended early."""
         given = dict(reversed([*(self.headers or ()), *self._former_headers]))
-        scheme = forwarded_scheme(given.get(b"x-forwarded-proto", b"").decode("latin-1"), self.scheme)
+        scheme = forwarded_scheme(given.get(b"x-forwarded-proto", b"").decode("latin-1"), self.scheme or "http")
         if (named := given.get(b"host")) and limits.HOST.fullmatch(named):
             return f"{scheme}://{named.decode('latin-1')}"
         host, port = self.server or ("localhost", 0)
