@@ -158,7 +158,7 @@ def test_setting_that_cannot_be_is_refused_with_what_to_do(setting: str, message
 
 def test_two_capabilities_of_one_name_are_refused() -> None:
     with pytest.raises(
-        InvalidSetting, match=r"two are named 'points', of threadline\.capabilities\.points and of mine"
+        InvalidSetting, match=r"two are named 'points', of threadline\.capabilities\.profile\.points and of mine"
     ):
         chosen("", [Capability("points", "mine")])
 
