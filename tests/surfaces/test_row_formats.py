@@ -113,6 +113,7 @@ def test_a_csv_of_people_has_a_column_for_each_kind_of_identifiers_with_the_firs
     ("name", "cell"),
     [
         ("=1+1", "'=1+1"),
+        ("=1", "'=1"),
         ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
         ("-2+3", "'-2+3"),
         ("@SUM(A1)", "'@SUM(A1)"),

@@ -24,8 +24,8 @@ MEDIA_TYPES: dict[Format, str] = {
 }
 
 _WEIGHT = re.compile(r"[01](\.[0-9]{1,3})?")
-_FORMULA = re.compile(r"[=+\-@\t\r](?![0-9 ().,/-]*\Z)")
-"""How a text begins that a spreadsheet would work out. One of digits, such as a phone number, is only a number."""
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9 ().,/-]*\Z)")
+"""How a text begins that a spreadsheet would work out. Digits behind a sign, such as a phone number, run nothing."""
 IDENTIFIERS = "identifiers"
 KINDS = ("user_id", "email", "phone")
 """Kinds of identifiers that have a column each in every CSV of people; others have one where somebody has such one."""
