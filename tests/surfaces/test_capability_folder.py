@@ -52,7 +52,7 @@ class Answered(Properties):
 
 ANSWERED = EventType(
     "page_answered", "Somebody has answered a page.", Answered, speaker="process",
-    sentence="Answered the page within {within} minutes",
+    sentence="Answered the page within {within} minutes", lasts="a page would be sent again",
 )
 ''',
     "sender": '''"""Sends pages."""
@@ -271,6 +271,7 @@ def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_sa
     row = docs.partition('id="event-type-page_answered"')[2].partition("</tr>")[0]
     assert "Somebody has answered a page." in row
     assert "<code>within</code>: Minutes; <code>team</code>: Who answered" in row
+    assert "a page would be sent again" in row
     assert engine.reader.views(person, engine.now())["activity"]["events"] == 1
     with opened(engine, None, "default") as reading:
         rows = reading.run("SELECT id, p_within, p_team FROM typed.page_answered").read_all().to_pylist()

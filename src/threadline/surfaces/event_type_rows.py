@@ -21,12 +21,20 @@ class EventTypeRow(NamedTuple):
     about: str
     speaker: str
     properties: str
+    lasts: str
+    """Why its events are never erased by their age; empty: what reads them decides."""
 
 
 def event_type_rows(types: Iterable[EventType]) -> list[EventTypeRow]:
     """A row for each type, by name."""
     return [
-        EventTypeRow(type.name, _cell(type.about), SPEAKERS[type.speaker], _cell(_properties(type.property_schemas)))
+        EventTypeRow(
+            type.name,
+            _cell(type.about),
+            SPEAKERS[type.speaker],
+            _cell(_properties(type.property_schemas)),
+            _cell(type.lasts),
+        )
         for type in sorted(types, key=lambda type: type.name)
     ]
 

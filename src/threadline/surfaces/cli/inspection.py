@@ -43,8 +43,11 @@ def errors_table() -> str:
 
 def event_types_table(types: Iterable[EventType]) -> str:
     """Every type that is declared, as docs/event-types.md shows it."""
-    lines = ["| type | what happened | said by | properties |", "|---|---|---|---|"]
-    lines += [f"| `{row.name}` | {row.about} | {row.speaker} | {row.properties} |" for row in event_type_rows(types)]
+    lines = ["| type | what happened | said by | properties | never erased by age, because |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{row.name}` | {row.about} | {row.speaker} | {row.properties} | {row.lasts} |"
+        for row in event_type_rows(types)
+    ]
     return "\n".join(lines) + "\n"
 
 

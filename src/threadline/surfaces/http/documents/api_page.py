@@ -259,10 +259,10 @@ def _curl(method: str, path: str, body: dict[str, Any], kind: str, example: Any)
 def _event_types(types: Iterable[EventType]) -> str:
     rows = "".join(
         f'<tr id="event-type-{html.escape(row.name)}"><td><code>{html.escape(row.name)}</code></td>'
-        f"<td>{_text(row.about)}</td><td>{_text(row.speaker)}</td><td>{_text(row.properties)}</td></tr>"
+        f"<td>{_text(row.about)}</td><td>{_text(row.speaker)}</td><td>{_text(row.properties)}</td><td>{_text(row.lasts)}</td></tr>"
         for row in event_type_rows(types)
     )
-    head = "<th>type</th><th>what happened</th><th>said by</th><th>properties</th>"
+    head = "<th>type</th><th>what happened</th><th>said by</th><th>properties</th><th>never erased by age, because</th>"
     return f'<h2 id="event-types">event types</h2><table><tr>{head}</tr>{rows}</table>'
 
 
