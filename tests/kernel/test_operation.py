@@ -39,7 +39,7 @@ class Cup(msgspec.Struct):
 
 
 @operation("GET /v1/cups/{id}", CUPS, example=CupParams(id="7"))
-def show(context: Context[object], params: CupParams) -> Cup:
+def show(context: Context, params: CupParams) -> Cup:
     """Show a cup,
     wherever it stands.
 
@@ -57,7 +57,7 @@ def test_a_function_gives_its_operation_name_summary_parameters_and_result() -> 
 
 
 def test_an_underscore_that_avoids_a_word_of_the_language_is_no_part_of_the_name() -> None:
-    def list_(context: Context[object], params: NoParams) -> Cup:
+    def list_(context: Context, params: NoParams) -> Cup:
         """List the cups."""
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ def test_an_underscore_that_avoids_a_word_of_the_language_is_no_part_of_the_name
 
 def test_the_result_of_a_stream_is_bytes() -> None:
     @operation("GET /v1/cups", CUPS, media_type="text/plain")
-    def pour(context: Context[object], params: NoParams) -> Iterator[bytes]:
+    def pour(context: Context, params: NoParams) -> Iterator[bytes]:
         """Pour tea."""
         yield b"tea"
 
@@ -77,7 +77,7 @@ def test_the_result_of_a_stream_is_bytes() -> None:
 
 def test_an_operation_that_definitions_shape_is_one_for_each_of_them() -> None:
     @shaped_operation("GET /v1/cups", CUPS)
-    def first(cups: list[str], saucer: str, context: Context[object], params: NoParams) -> Cup:
+    def first(cups: list[str], saucer: str, context: Context, params: NoParams) -> Cup:
         """Show the first cup."""
         return Cup(cups[0], saucer)
 
@@ -94,7 +94,7 @@ def test_a_route_that_is_none_is_refused_by_the_name_of_its_operation(route: str
 
 
 def test_a_function_without_docstring_or_types_is_refused_by_name() -> None:
-    def silent(context: Context[object], params: NoParams) -> Cup:
+    def silent(context: Context, params: NoParams) -> Cup:
         raise NotImplementedError
 
     def untyped(context, params: NoParams):  # type: ignore[no-untyped-def]

@@ -36,15 +36,6 @@ class Confined(Protocol):
         ...
 
 
-class WithConfined(Protocol):
-    """Has `Confined`."""
-
-    @property
-    def confined(self) -> Confined:
-        """See `Confined`."""
-        ...
-
-
 class Unconfined:
     """In place of bounds, where whoever writes the inputs is trusted: the work is done at once, in this process."""
 

@@ -10,7 +10,7 @@ the method of the Python client, the field of GraphQL and the tool of agents fol
     >>> class Greeting(msgspec.Struct):
     ...     text: str
     >>> @operation("GET /v1/greet/{name}")
-    ... def greet(context: Context[object], params: Name) -> Greeting:
+    ... def greet(context: Context, params: Name) -> Greeting:
     ...     '''Greet somebody.'''
     ...     return Greeting(f"hello {params.name}")
     >>> greet.name, greet.summary, greet.run(None, Name(name="ada")).text
@@ -47,7 +47,7 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Chart
 from threadline.kernel.event import Event, Receipt, marks_of
 from threadline.kernel.policy import PolicyView, Read
-from threadline.kernel.ports import Person, Ports, WithMaintenance, WithRecorder
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
 from threadline.kernel.why import DEFINITIONS, REFRESH, Why
@@ -82,17 +82,11 @@ Work = Literal["read", "question", "write", "upkeep"]
 the longer the more there is in the store, short writes, and long ones."""
 
 
-E_co = TypeVar("E_co", covariant=True)
-
-
-class Context(Protocol[E_co]):
-    """What an operation is handed: whose data, at what instant, and of the engine the ports that it needs.
-
-    An operation that needs none of them takes a `Context[object]`.
-    """
+class Context(Protocol):
+    """What an operation is handed: whose data, at what instant, and the ports of the engine."""
 
     @property
-    def engine(self) -> E_co:
+    def engine(self) -> Ports:
         """The ports; see `threadline.kernel.ports`."""
         ...
 
@@ -173,13 +167,13 @@ def first_due(timers: Mapping[str, int], policy: str, now: int) -> int | None:
     return min((due for name, due in timers.items() if due <= now and name.split("/")[1] == policy), default=None)
 
 
-def refresh_reason(engine: WithMaintenance, name: str) -> Why:
+def refresh_reason(engine: Ports, name: str) -> Why:
     """Why everybody is looked at again by the refresh of this name."""
     return DEFINITIONS if name in engine.maintenance.stale() else REFRESH
 
 
 def refresh_request(
-    engine: WithRecorder,
+    engine: Ports,
     refresh: tuple[str, str],
     person: Person,
     why: Why,
@@ -221,7 +215,7 @@ def _nothing(params: Any) -> str:
 class Intake:
     """What a surface must know of an operation that takes events in, to limit their rate and to count them."""
 
-    events: Callable[[Context[Ports], Any], Sequence[Event | RejectedEntry]]
+    events: Callable[[Context, Any], Sequence[Event | RejectedEntry]]
     """The new events that a call would record, and what it would keep of those that are none; raises what the call
     would raise."""
     member: str = ""
@@ -281,7 +275,7 @@ class Operation(Generic[P, R]):
     """One line, imperative, ends with a full stop."""
     params: type
     result: Any
-    run: Callable[[Context[Ports], P], R]
+    run: Callable[[Context, P], R]
     method: Method
     path: str
     group: Group | None = None
@@ -345,7 +339,7 @@ class Operation(Generic[P, R]):
         prepared(self.params)
         prepared(self.result)
 
-    def __call__(self, context: Context[Ports], params: P) -> R:
+    def __call__(self, context: Context, params: P) -> R:
         """Its result, for another operation that begins or ends with this one."""
         return self.run(context, params)
 
@@ -393,7 +387,7 @@ class Options(TypedDict, total=False):
 
 def operation(
     route: str, group: Group | None = None, **options: Unpack[Options]
-) -> Callable[[Callable[[Context[Ports], P], R]], Operation[P, R]]:
+) -> Callable[[Callable[[Context, P], R]], Operation[P, R]]:
     """Declare a function of a context and parameters as the operation that it is; a decorator.
 
     ``route`` is the method and the path. The function's name is the verb (``list_`` is ``list``: an underscore at the
@@ -402,7 +396,7 @@ def operation(
     bytes.
     """
 
-    def declare(function: Callable[[Context[Ports], P], R]) -> Operation[P, R]:
+    def declare(function: Callable[[Context, P], R]) -> Operation[P, R]:
         return _declared(function, function, route, group, options)
 
     return declare
@@ -417,7 +411,7 @@ ShapedResult = TypeVar("ShapedResult")
 class ShapedOperation(Generic[*Declared, ShapedParams, ShapedResult]):
     """An operation once it is called with what the users' definitions declare, as a capability's ``declare`` does."""
 
-    function: Callable[[Unpack[Declared], Context[Ports], ShapedParams], ShapedResult]
+    function: Callable[[Unpack[Declared], Context, ShapedParams], ShapedResult]
     route: str
     group: Group | None
     options: Options
@@ -426,7 +420,7 @@ class ShapedOperation(Generic[*Declared, ShapedParams, ShapedResult]):
         """The operation by what is declared."""
 
         @wraps(self.function)
-        def run(context: Context[Ports], params: ShapedParams) -> ShapedResult:
+        def run(context: Context, params: ShapedParams) -> ShapedResult:
             return self.function(*declared, context, params)
 
         return _declared(self.function, run, self.route, self.group, self.options)
@@ -435,13 +429,13 @@ class ShapedOperation(Generic[*Declared, ShapedParams, ShapedResult]):
 def shaped_operation(
     route: str, group: Group | None = None, **options: Unpack[Options]
 ) -> Callable[
-    [Callable[[Unpack[Declared], Context[Ports], ShapedParams], ShapedResult]],
+    [Callable[[Unpack[Declared], Context, ShapedParams], ShapedResult]],
     ShapedOperation[*Declared, ShapedParams, ShapedResult],
 ]:
     """Like `operation`, for a function whose first parameters are what the users' definitions declare."""
 
     def declare(
-        function: Callable[[Unpack[Declared], Context[Ports], ShapedParams], ShapedResult],
+        function: Callable[[Unpack[Declared], Context, ShapedParams], ShapedResult],
     ) -> ShapedOperation[*Declared, ShapedParams, ShapedResult]:
         return ShapedOperation(function, route, group, options)
 
@@ -449,7 +443,7 @@ def shaped_operation(
 
 
 def _declared(
-    function: Callable[..., R], run: Callable[[Context[Ports], P], R], route: str, group: Group | None, options: Options
+    function: Callable[..., R], run: Callable[[Context, P], R], route: str, group: Group | None, options: Options
 ) -> Operation[P, R]:
     """The operation that a function is; it runs by ``run``."""
     verb = function.__name__.removesuffix("_")

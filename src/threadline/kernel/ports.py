@@ -1,8 +1,8 @@
-"""What operations ask of the engine: a port for each thing that it does, and `With...` to declare which are needed.
+"""What operations ask of the engine: a port for each thing that it does, and `Ports`, which has them all.
 
-Dependency injection by types: an operation types its context by what it needs, `Context[WithReader]` or a protocol
-made of several, and mypy proves that `Ports`, and so the engine, has it. A test hands over an engine on a memory
-store:
+Dependency injection by types: an operation asks ``context.engine.reader``, and mypy proves that there is such a port
+and that the engine has it. A function that needs one port alone takes that one, such as a `PersonReader`. A test hands
+over an engine on a memory store:
 
     >>> from threadline.app import open_engine
     >>> open_engine("memory:").rejected.page("default", "", 10)
@@ -25,7 +25,7 @@ from threadline.kernel.applied import (
 )
 from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
-from threadline.kernel.confined import WithConfined
+from threadline.kernel.confined import Confined
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
@@ -499,114 +499,6 @@ class Catalogue(Protocol):
         ...
 
 
-class WithReader(Protocol):
-    """Has `PersonReader`."""
-
-    @property
-    def reader(self) -> PersonReader:
-        """See `PersonReader`."""
-        ...
-
-
-class WithRows(Protocol):
-    """Has `IndexRows`."""
-
-    @property
-    def rows(self) -> IndexRows:
-        """See `IndexRows`."""
-        ...
-
-
-class WithWeb(Protocol):
-    """Has `Web`."""
-
-    @property
-    def web(self) -> Web:
-        """See `Web`."""
-        ...
-
-
-class WithLog(Protocol):
-    """Has `EventLog`."""
-
-    @property
-    def log(self) -> EventLog:
-        """See `EventLog`."""
-        ...
-
-
-class WithRecorder(Protocol):
-    """Has `Recorder`."""
-
-    @property
-    def recorder(self) -> Recorder:
-        """See `Recorder`."""
-        ...
-
-
-class WithRejected(Protocol):
-    """Has `RejectedLog`."""
-
-    @property
-    def rejected(self) -> RejectedLog:
-        """See `RejectedLog`."""
-        ...
-
-
-class WithIdentity(Protocol):
-    """Has `IdentityAdministration`."""
-
-    @property
-    def identity(self) -> IdentityAdministration:
-        """See `IdentityAdministration`."""
-        ...
-
-
-class WithDelivery(Protocol):
-    """Has `Delivery`."""
-
-    @property
-    def delivery(self) -> Delivery:
-        """See `Delivery`."""
-        ...
-
-
-class WithDefinitionHistory(Protocol):
-    """Has `DefinitionHistory`."""
-
-    @property
-    def definition_history(self) -> DefinitionHistory:
-        """See `DefinitionHistory`."""
-        ...
-
-
-class WithRanks(Protocol):
-    """Has `Ranks`."""
-
-    @property
-    def ranks(self) -> Ranks:
-        """See `Ranks`."""
-        ...
-
-
-class WithSimulations(Protocol):
-    """Has `Simulations`."""
-
-    @property
-    def simulations(self) -> Simulations:
-        """See `Simulations`."""
-        ...
-
-
-class WithJobs(Protocol):
-    """Has `Jobs`."""
-
-    @property
-    def jobs(self) -> Jobs:
-        """See `Jobs`."""
-        ...
-
-
 class Rehearsal(Protocol):
     """Everything at hand on what a store has now; nothing that it writes lasts, and nothing is sent."""
 
@@ -621,123 +513,6 @@ class Rehearsal(Protocol):
         ...
 
 
-class WithMaintenance(Protocol):
-    """Has `Maintenance`."""
-
-    @property
-    def maintenance(self) -> Maintenance:
-        """See `Maintenance`."""
-        ...
-
-
-class WithCredentials(Protocol):
-    """Has `Credentials`."""
-
-    @property
-    def credentials(self) -> Credentials:
-        """See `Credentials`."""
-        ...
-
-
-class WithAccounts(Protocol):
-    """Has `Accounts`."""
-
-    @property
-    def accounts(self) -> Accounts:
-        """See `Accounts`."""
-        ...
-
-
-class WithAuditLog(Protocol):
-    """Has `AuditLog`."""
-
-    @property
-    def audit_log(self) -> AuditLog:
-        """See `AuditLog`."""
-        ...
-
-
-class WithShared(Protocol):
-    """Has `SharedValues`."""
-
-    @property
-    def shared(self) -> SharedValues:
-        """See `SharedValues`."""
-        ...
-
-
-class WithCatalogue(Protocol):
-    """Has `Catalogue`."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """See `Catalogue`."""
-        ...
-
-
-class WithStore(Protocol):
-    """Has `Store`."""
-
-    @property
-    def store(self) -> Store:
-        """See `Store`."""
-        ...
-
-
-class WithSigner(Protocol):
-    """Has `Signer`."""
-
-    @property
-    def signer(self) -> Signer:
-        """See `Signer`."""
-        ...
-
-
-class WithPublicAddress(Protocol):
-    """Has `PublicAddress`."""
-
-    @property
-    def public_address(self) -> PublicAddress:
-        """See `PublicAddress`."""
-        ...
-
-
-class WithErasures(Protocol):
-    """Has `Erasures`."""
-
-    @property
-    def erasures(self) -> Erasures:
-        """See `Erasures`."""
-        ...
-
-
-class WithSearch(Protocol):
-    """Has `SearchIndex`."""
-
-    @property
-    def search(self) -> SearchIndex:
-        """See `SearchIndex`."""
-        ...
-
-
-class WithAnalytics(Protocol):
-    """Has `AnalyticsPort`."""
-
-    @property
-    def analytics(self) -> AnalyticsPort:
-        """See `AnalyticsPort`."""
-        ...
-
-
-class WithExports(Protocol):
-    """Has a place for exports, where one is set."""
-
-    @property
-    def exports(self) -> Callable[[], Storage] | None:
-        """Opens the storage that exports are written to; None: none is set."""
-        ...
-
-
 class Doctor(Protocol):
     """Looks at a store while it is used."""
 
@@ -746,43 +521,140 @@ class Doctor(Protocol):
         ...
 
 
-class WithDoctor(Protocol):
-    """Has a `Doctor`."""
+class Ports(Protocol):
+    """What the engine gives to every operation: a port for each thing that it does."""
+
+    @property
+    def accounts(self) -> Accounts:
+        """See `Accounts`."""
+        ...
+
+    @property
+    def analytics(self) -> AnalyticsPort:
+        """See `AnalyticsPort`."""
+        ...
+
+    @property
+    def audit_log(self) -> AuditLog:
+        """See `AuditLog`."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """See `Catalogue`."""
+        ...
+
+    @property
+    def confined(self) -> Confined:
+        """See `Confined`."""
+        ...
+
+    @property
+    def credentials(self) -> Credentials:
+        """See `Credentials`."""
+        ...
+
+    @property
+    def definition_history(self) -> DefinitionHistory:
+        """See `DefinitionHistory`."""
+        ...
+
+    @property
+    def delivery(self) -> Delivery:
+        """See `Delivery`."""
+        ...
 
     @property
     def doctor(self) -> Doctor:
         """See `Doctor`."""
         ...
 
+    @property
+    def erasures(self) -> Erasures:
+        """See `Erasures`."""
+        ...
 
-class Ports(
-    WithDoctor,
-    WithReader,
-    WithRows,
-    WithWeb,
-    WithLog,
-    WithRecorder,
-    WithRejected,
-    WithIdentity,
-    WithDelivery,
-    WithDefinitionHistory,
-    WithRanks,
-    WithSimulations,
-    WithJobs,
-    WithMaintenance,
-    WithCredentials,
-    WithAccounts,
-    WithAuditLog,
-    WithShared,
-    WithCatalogue,
-    WithStore,
-    WithSigner,
-    WithPublicAddress,
-    WithConfined,
-    WithErasures,
-    WithSearch,
-    WithAnalytics,
-    WithExports,
-    Protocol,
-):
-    """All of them: what the engine gives to every operation."""
+    @property
+    def exports(self) -> Callable[[], Storage] | None:
+        """Opens the storage that exports are written to; None: none is set."""
+        ...
+
+    @property
+    def identity(self) -> IdentityAdministration:
+        """See `IdentityAdministration`."""
+        ...
+
+    @property
+    def jobs(self) -> Jobs:
+        """See `Jobs`."""
+        ...
+
+    @property
+    def log(self) -> EventLog:
+        """See `EventLog`."""
+        ...
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """See `Maintenance`."""
+        ...
+
+    @property
+    def public_address(self) -> PublicAddress:
+        """See `PublicAddress`."""
+        ...
+
+    @property
+    def ranks(self) -> Ranks:
+        """See `Ranks`."""
+        ...
+
+    @property
+    def reader(self) -> PersonReader:
+        """See `PersonReader`."""
+        ...
+
+    @property
+    def recorder(self) -> Recorder:
+        """See `Recorder`."""
+        ...
+
+    @property
+    def rejected(self) -> RejectedLog:
+        """See `RejectedLog`."""
+        ...
+
+    @property
+    def rows(self) -> IndexRows:
+        """See `IndexRows`."""
+        ...
+
+    @property
+    def search(self) -> SearchIndex:
+        """See `SearchIndex`."""
+        ...
+
+    @property
+    def shared(self) -> SharedValues:
+        """See `SharedValues`."""
+        ...
+
+    @property
+    def signer(self) -> Signer:
+        """See `Signer`."""
+        ...
+
+    @property
+    def simulations(self) -> Simulations:
+        """See `Simulations`."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """See `Store`."""
+        ...
+
+    @property
+    def web(self) -> Web:
+        """See `Web`."""
+        ...

@@ -16,7 +16,7 @@ from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.operation import JSON_TEXT, Context, Group, NoParams, Operation, always, shaped_operation
 from threadline_flags.definition import FLAGS, Flag
 from threadline_flags.evaluating import evaluate
-from threadline_flags.showing import Reads, Records, subject_for
+from threadline_flags.showing import subject_for
 
 FLAGS_GROUP = Group("flags", "Feature flags: who is shown what.")
 PAGE = 200
@@ -99,7 +99,7 @@ def operations(flags: Mapping[str, Flag]) -> list[Operation]:
 
 
 @shaped_operation("GET /v1/flags", FLAGS_GROUP, example=NoParams(), tool="list_definitions flags")
-def list_(flags: Mapping[str, Flag], context: Context[object], params: NoParams) -> FlagList:
+def list_(flags: Mapping[str, Flag], context: Context, params: NoParams) -> FlagList:
     """List the feature flags with their variants and rules."""
     return FlagList(
         flags=[
@@ -123,7 +123,7 @@ def list_(flags: Mapping[str, Flag], context: Context[object], params: NoParams)
 @shaped_operation(
     "GET /v1/people/{id}/flags", FLAGS_GROUP, example=FlagsOfParams(id="ada"), tool="tell_about_person flags"
 )
-def of(flags: Mapping[str, Flag], context: Context[Reads], params: FlagsOfParams) -> FlagsOfResult:
+def of(flags: Mapping[str, Flag], context: Context, params: FlagsOfParams) -> FlagsOfResult:
     """Show which variant of each flag a person gets now."""
     person = context.engine.reader.person(context.workspace, params.id)
     key = _targeting_key(person)
@@ -141,7 +141,7 @@ def of(flags: Mapping[str, Flag], context: Context[Reads], params: FlagsOfParams
     tool="try_rule flag",
     example=WhatIfParams(name="new_checkout", flag='{"variants": {"on": true, "off": false}, "otherwise": "off"}'),
 )
-def what_if(flags: Mapping[str, Flag], context: Context[Records], params: WhatIfParams) -> WhatIfResult:
+def what_if(flags: Mapping[str, Flag], context: Context, params: WhatIfParams) -> WhatIfResult:
     """Count who would get another variant by another flag."""
     try:
         proposed = FLAGS.read_json(params.name, msgspec.json.decode(params.flag), "flag")

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from threadline.capabilities.foundation.conditions import Subject
 from threadline.kernel.errors import BeingErased, InvalidValue, NotFound
 from threadline.kernel.event import Event
-from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithRecorder
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import DAY
 from threadline_flags.definition import Flag
 from threadline_flags.evaluating import Evaluation, subject_of
 from threadline_flags.events import FLAG_EXPOSED, SOURCE
 from threadline_flags.projection import NAME, is_shown_today
-
-
-class Reads(WithReader, WithCatalogue, Protocol):
-    """What an evaluation needs of the engine."""
-
-
-class Records(Reads, WithRecorder, Protocol):
-    """What an exposure needs of it."""
 
 
 class Asked(NamedTuple):
@@ -32,7 +24,7 @@ class Asked(NamedTuple):
     subject: Subject
 
 
-def asked_for(engine: Reads, workspace: str, key: str, context: Mapping[str, Any], now: int) -> Asked:
+def asked_for(engine: Ports, workspace: str, key: str, context: Mapping[str, Any], now: int) -> Asked:
     """Whom a targeting key names: a user id, another identifier as kind:value, or a person's id."""
     try:
         person: Person | None = engine.reader.person(workspace, key)
@@ -41,18 +33,18 @@ def asked_for(engine: Reads, workspace: str, key: str, context: Mapping[str, Any
     return Asked(person, subject_of(lambda name: _view(engine, person, name, now), key, context, now))
 
 
-def subject_for(engine: Reads, person: Person, key: str, now: int) -> Subject:
+def subject_for(engine: Ports, person: Person, key: str, now: int) -> Subject:
     """Somebody who is known, without the context of a call."""
     return subject_of(lambda name: _view(engine, person, name, now), key, {}, now)
 
 
-def _view(engine: Reads, person: Person | None, name: str, now: int) -> Any:
+def _view(engine: Ports, person: Person | None, name: str, now: int) -> Any:
     if person is None:
         return engine.catalogue.of_nobody(name, now)
     return engine.reader.views(person, now, names=(name,)).get(name)
 
 
-def expose(engine: Records, asked: Asked, flag: Flag, given: Evaluation, now: int) -> None:
+def expose(engine: Ports, asked: Asked, flag: Flag, given: Evaluation, now: int) -> None:
     """Record that somebody who is known was shown a variant, unless it is recorded of this day."""
     person = asked.person
     if person is None or given.reason == "DISABLED":

@@ -17,9 +17,7 @@ from threadline.capabilities.reach.journeys.operations.what_if import (
     JourneysWhatIfResult,
     WouldSendView,
 )
-from threadline.capabilities.reach.journeys.operations.what_if import (
-    what_if as what_if_operation,
-)
+from threadline.capabilities.reach.journeys.operations.what_if import what_if as what_if_operation
 from threadline.kernel.counted import counted
 from threadline.surfaces.cli.printing import json_of, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option

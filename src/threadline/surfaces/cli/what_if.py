@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.capabilities.decide.whatif.job import save
-from threadline.capabilities.decide.whatif.operations.runs import run
+from threadline.capabilities.decide.whatif.operations import runs
 from threadline.capabilities.decide.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
 from threadline.capabilities.decide.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
@@ -142,7 +142,7 @@ def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
         raise click.UsageError("--checkpoint is for a store that is opened here; a server resumes a what-if by its id")
     with client:
         values = {**msgspec.to_builtins(asked), "save": given["save"], "note": given["note"]}
-        result: WhatIfView = client.call(call_of(run), values)
+        result: WhatIfView = client.call(call_of(runs.run), values)
         while result.state == "running":
             time.sleep(LOOK_SECONDS)
             result = client.what_if.status(result.id)

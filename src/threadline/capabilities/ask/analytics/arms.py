@@ -17,14 +17,9 @@ from threadline.capabilities.reach.journeys.steps import steps_of
 from threadline.kernel.analytics import listed, literal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import WithCatalogue, WithStore
 
 TREATED = "journey"
 """The arm of those who go through a journey, beside its holdout."""
-
-
-class Needs(WithCatalogue, WithStore, Protocol):
-    """What is needed here of the engine."""
 
 
 class Asked(Protocol):
@@ -50,7 +45,7 @@ class Assignment(NamedTuple):
     """From when on what somebody does counts, microseconds."""
 
 
-def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
+def assignment_of(context: Context, asked: Asked) -> Assignment:
     """The assignment of the experiment that is asked for. Raises `NotFound`, `InvalidValue`."""
     if asked.broadcast:
         created = repository.get(context.engine.store, context.workspace, asked.broadcast)
@@ -95,7 +90,7 @@ def _of_step(journey: Journey, name: str) -> dict[str, float]:
     return {arm.name or arm.template: (1 - journey.holdout) * arm.weight / whole for arm in arms}
 
 
-def _journeys(context: Context[Needs]) -> list[Journey]:
+def _journeys(context: Context) -> list[Journey]:
     definitions: Any = context.engine.catalogue.definitions
     return list(read_journeys(definitions) or ()) if isinstance(definitions, Definitions) else []
 

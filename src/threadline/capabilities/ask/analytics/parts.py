@@ -27,7 +27,6 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL, EventTypes
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import ASIDE, EVENT_TYPE, JSON_TEXT, Context
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 from threadline.kernel.typed import prepared
 
@@ -105,7 +104,7 @@ Step = Annotated[
 ]
 
 
-class Span(TimeRange, kw_only=True, forbid_unknown_fields=True):
+class Span(TimeRange, kw_only=True):
     """Of which time."""
 
 
@@ -141,9 +140,7 @@ class Reached(NamedTuple):
     """Whether an event is one."""
 
 
-def asked(
-    context: Context[WithAnalytics], sql: str, params: Mapping[str, Any], bound: str = EXACT
-) -> tuple[Table, dict[str, Any]]:
+def asked(context: Context, sql: str, params: Mapping[str, Any], bound: str = EXACT) -> tuple[Table, dict[str, Any]]:
     """The rows of a question, and what the answer says about itself."""
     text = filled(sql.strip(), params)
     table = context.engine.analytics.query(context.workspace, text, {})
@@ -235,7 +232,7 @@ def worth_sql(value: str, without: int = 0) -> Sql:
     return Sql(f"coalesce(if(isfinite({number}), {number}, 0), 0)")
 
 
-def unread_notes(context: Context[WithAnalytics], value: str, chosen: str) -> tuple[str, ...]:
+def unread_notes(context: Context, value: str, chosen: str) -> tuple[str, ...]:
     """What a sum of the property ``value`` over ``chosen`` events is without; a sum that lacks them without a word
     would be taken for all that was spent."""
     if not value:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.object_storage import Storage, path_name
 from threadline.kernel.personal import Copy, StoreTable
-from threadline.kernel.ports import Person, Ports, WithExports, WithLog, WithReader
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.store import Delete, Key, Put, query_pages
 from threadline.kernel.typed import prepared
 
@@ -65,11 +65,7 @@ class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
     damaged_events: list[str]
 
 
-class Needs(WithReader, WithLog, Protocol):
-    """What is needed here of the engine to write lines."""
-
-
-def storage_of(engine: WithExports) -> Storage:
+def storage_of(engine: Ports) -> Storage:
     """Where exports are written. Raises `NotConfigured` where none is set."""
     if engine.exports is None:
         hint = "Set `exports` to a folder, or to s3://bucket/prefix."
@@ -181,7 +177,7 @@ class _Lines:
         return self._buffer.getvalue()
 
 
-def _person_line(engine: Needs, person: Person, now: int) -> dict[str, Any]:
+def _person_line(engine: Ports, person: Person, now: int) -> dict[str, Any]:
     return {
         "person": person.id,
         "created_at": instant(person.created_at),
@@ -191,7 +187,7 @@ def _person_line(engine: Needs, person: Person, now: int) -> dict[str, Any]:
     }
 
 
-def _event_lines(engine: Needs, person: Person) -> Iterator[Any]:
+def _event_lines(engine: Ports, person: Person) -> Iterator[Any]:
     events = engine.reader.all_events(person, size=_EVENTS_READ, skip_damaged=True)
     return map(partial(event_view, person=person.id), events)
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-import msgspec
-
 from threadline.capabilities.ask.export.archive import archive_of
 from threadline.capabilities.foundation.events.forms import PersonRef
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
-from threadline.kernel.operation import Context, always, operation
+from threadline.kernel.operation import Context, Params, always, operation
 from threadline.kernel.personal import Subject
-from threadline.kernel.ports import Ports
 
 
-class ExportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ExportParams(Params, kw_only=True):
     """Whose data. Of a person merged into another one it is everything of the one who is left."""
 
     id: PersonRef
@@ -29,7 +26,7 @@ class ExportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     media_type="application/zip",
     example=ExportParams(id="user_id:42"),
 )
-def export(context: Context[Ports], params: ExportParams) -> Iterator[bytes]:
+def export(context: Context, params: ExportParams) -> Iterator[bytes]:
     """Write everything that is stored about a person into one archive."""
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -16,13 +16,8 @@ from threadline.capabilities.profile.segments.operations.definitions import Segm
 from threadline.capabilities.reach.broadcasts.audience import Resolver
 from threadline.capabilities.reach.broadcasts.definition import Audience
 from threadline.kernel.operation import Context, Group, Operation, shaped_operation
-from threadline.kernel.ports import WithCatalogue, WithExports, WithJobs
 
 EXPORTS_GROUP = Group("exports", "Many people and their events in files.")
-
-
-class Needs(WithJobs, WithCatalogue, WithExports, Protocol):
-    """What is needed here of the engine."""
 
 
 class ExportsParams(Audience, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,7 +33,7 @@ class ExportsParams(Audience, frozen=True, kw_only=True, forbid_unknown_fields=T
     scope="admin",
     example=ExportsParams(segment="vip"),
 )
-def start(segments: Segments, context: Context[Needs], params: ExportsParams) -> JobView:
+def start(segments: Segments, context: Context, params: ExportsParams) -> JobView:
     """Start a job that writes people and their events into files, where the setting `exports` says."""
     audience = Audience(**{name: getattr(params, name) for name in Audience.__struct_fields__})
     Resolver(audience).refuse_mistakes(context.engine.catalogue, segments)

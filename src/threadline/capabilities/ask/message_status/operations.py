@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +18,8 @@ from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, key_of_name
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.operation import Context, Group, operation
-from threadline.kernel.ports import Person, WithCatalogue, WithDelivery, WithLog, WithReader, WithRejected
+from threadline.kernel.operation import Context, Group, Params, operation
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.rejected import KEY_LENGTH_MAX
 
 MESSAGES_GROUP = Group("messages", "What became of a message that was sent in.")
@@ -29,7 +29,7 @@ REJECTED_LOOKED_AT_MAX = 5_000
 _REJECTED_PAGE = 500
 
 
-class MessageParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MessageParams(Params, kw_only=True):
     """Which message: by the key that its producer gave it."""
 
     message_id: Annotated[
@@ -82,14 +82,10 @@ class Message(msgspec.Struct, kw_only=True):
     rejected: Annotated[list[RejectedView], Meta(description="What was refused under this key, newest first.")] = []
 
 
-class Needs(WithReader, WithLog, WithRejected, WithDelivery, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "GET /v1/messages/{message_id}", MESSAGES_GROUP, example=MessageParams(message_id="order-1001", source="shop")
 )
-def show(context: Context[Needs], params: MessageParams) -> Message:
+def show(context: Context, params: MessageParams) -> Message:
     """Show what became of a message: its event, whose it is, what followed, or why it was refused."""
     recorded = _accepted(context, params)
     refused = _refused(context, params)
@@ -122,18 +118,18 @@ def _keys(message_id: str) -> list[str]:
     return list(dict.fromkeys([message_id, key_of_name(message_id)]))
 
 
-def _accepted(context: Context[WithLog], params: MessageParams) -> Recorded | None:
+def _accepted(context: Context, params: MessageParams) -> Recorded | None:
     sources = [params.source] if params.source else _sources(context)
     recorded: Recorded | None = context.engine.log.of_keys(context.workspace, sources, _keys(params.message_id))
     return recorded
 
 
-def _sources(context: Context[WithLog]) -> list[str]:
+def _sources(context: Context) -> list[str]:
     """The sources that this workspace knows, the caller's own first."""
     return list(dict.fromkeys([context.source, "direct", *context.engine.log.sources(context.workspace)]))
 
 
-def _refused(context: Context[WithRejected], params: MessageParams) -> list[RejectedView]:
+def _refused(context: Context, params: MessageParams) -> list[RejectedView]:
     views: list[RejectedView] = []
     keys, cursor = _keys(params.message_id), ""
     for _ in range(REJECTED_LOOKED_AT_MAX // _REJECTED_PAGE):
@@ -155,7 +151,7 @@ def _candidate_keys(payload: Any) -> list[Any]:
     return [payload.get(name) for name in ("key", "messageId", "id")] if isinstance(payload, dict) else []
 
 
-def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorded]:
+def _caused(engine: Ports, person: Person, cause: Recorded) -> list[Recorded]:
     """The events that came of an event, in the order of recording.
 
     They commit together with it. They occurred where the policy says, at its own time or later, or at the instant of
@@ -173,7 +169,7 @@ def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorde
     return sorted(events.values(), key=lambda event: (event.recorded_at, event.thread, event.sequence))
 
 
-def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> Iterator[MessageEffect]:
+def _effects_of_rules(context: Context, caused: Sequence[Recorded]) -> Iterator[MessageEffect]:
     for decision in caused:
         if decision.event.type == DECISION_MADE and decision_of(decision) is not None:
             for consequence in consequences(context, decision):
@@ -181,7 +177,7 @@ def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> It
                     yield MessageEffect(policy=POLICY, decision=decision.id, **msgspec.structs.asdict(consequence))
 
 
-def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> Iterator[MessageEffect]:
+def _effects_of_others(context: Context, events: Sequence[Recorded]) -> Iterator[MessageEffect]:
     for effect in context.engine.delivery.caused_by(events, POLICY):
         yield MessageEffect(
             policy=effect.policy,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from threadline.capabilities.ask.search.documents import ids_named
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import WithLog, WithSearch
 from threadline.kernel.search import IndexProgress, Query
 
 DISTANCE_MAX = 8
@@ -28,14 +27,10 @@ class Linked(NamedTuple):
     distance: int
 
 
-class Needs(WithSearch, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 class Network:
     """Events linked to some others, nearest first, at most ``limit``."""
 
-    def __init__(self, context: Context[Needs], limit: int) -> None:
+    def __init__(self, context: Context, limit: int) -> None:
         self._context = context
         self._limit = limit
         self.links: dict[str, Linked] = {}

@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.definitions import Definitions, Problem
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import Catalogue, WithCatalogue
+from threadline.kernel.ports import Catalogue
 
 DRAFT = "draft.yaml"
 """How the text is called in messages; an answer calls it by an empty name."""
@@ -48,7 +48,7 @@ class Read(NamedTuple):
     problems: list[Problem]
 
 
-def read_draft(context: Context[WithCatalogue], text: str, section: str = "", name: str = "") -> Read:
+def read_draft(context: Context, text: str, section: str = "", name: str = "") -> Read:
     """The draft in the place of what has its names, beside everything else in force."""
     catalogue = context.engine.catalogue
     definitions = in_force(catalogue).with_draft(DRAFT, text, names_of(catalogue), section, name)

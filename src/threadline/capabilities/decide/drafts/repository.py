@@ -11,7 +11,6 @@ from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import PROPOSALS_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.personal import StoreTable
-from threadline.kernel.ports import WithStore
 from threadline.kernel.store import Batch, Delete, Put
 from threadline.kernel.typed import prepared
 
@@ -38,18 +37,18 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 _PROPOSALS = Documents(PROPOSAL, Proposal)
 
 
-def proposals(context: Context[WithStore]) -> Iterator[Proposal]:
+def proposals(context: Context) -> Iterator[Proposal]:
     """All of the workspace, by section and name."""
     for _, proposal in _PROPOSALS.all(context.engine.store, context.workspace):
         yield proposal
 
 
-def find(context: Context[WithStore], section: str, name: str) -> Stored[Proposal] | None:
+def find(context: Context, section: str, name: str) -> Stored[Proposal] | None:
     """The proposal of this name."""
     return _PROPOSALS.find(context.engine.store, context.workspace, _id(section, name))
 
 
-def named(context: Context[WithStore], section: str, name: str) -> Stored[Proposal]:
+def named(context: Context, section: str, name: str) -> Stored[Proposal]:
     """The same; raises `NotFound`."""
     stored = find(context, section, name)
     if stored is None:
@@ -57,7 +56,7 @@ def named(context: Context[WithStore], section: str, name: str) -> Stored[Propos
     return stored
 
 
-def write(context: Context[WithStore], proposal: Proposal, version: int) -> None:
+def write(context: Context, proposal: Proposal, version: int) -> None:
     """Write a proposal in the place of its version, 0 for none; raises `Conflict` if another was written meanwhile."""
     if not version and sum(1 for _ in proposals(context)) >= PROPOSALS_MAX:
         raise LimitExceeded(f"{PROPOSALS_MAX} definitions are proposed, and more may not be; decline some")
@@ -65,13 +64,13 @@ def write(context: Context[WithStore], proposal: Proposal, version: int) -> None
     _commit(context, _PROPOSALS.put(context.workspace, id, proposal, version))
 
 
-def remove(context: Context[WithStore], stored: Stored[Proposal]) -> None:
+def remove(context: Context, stored: Stored[Proposal]) -> None:
     """Take a proposal away; raises `Conflict` if another was written meanwhile."""
     id = _id(stored.document.section, stored.document.name)
     _commit(context, _PROPOSALS.delete(context.workspace, id, stored.version))
 
 
-def _commit(context: Context[WithStore], write: Put | Delete) -> None:
+def _commit(context: Context, write: Put | Delete) -> None:
     if context.engine.store.commit([Batch(writes=[write])])[0] is not None:
         raise Conflict("it was proposed anew meanwhile; look at it again")
 

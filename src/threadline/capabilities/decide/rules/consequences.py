@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,7 +14,6 @@ from threadline.kernel.disclosure import free
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.outbox import EffectStatus
-from threadline.kernel.ports import WithDelivery, WithLog
 from threadline.kernel.sender import EFFECT_PRINTED, EFFECT_WITHDRAWN
 from threadline.kernel.time import parse_time
 
@@ -58,19 +57,13 @@ class Consequence(msgspec.Struct, kw_only=True):
     outcomes: Annotated[list[EventView], Meta(description="What came of sending it, attempt by attempt.")] = []
 
 
-class Needs(WithLog, WithDelivery, Protocol):
-    """What is needed here of the engine."""
-
-
-def consequences(context: Context[Needs], decision: Recorded) -> list[Consequence]:
+def consequences(context: Context, decision: Recorded) -> list[Consequence]:
     """What became of each action of a decision, in order."""
     properties = decision.event.properties
     return [_consequence(context, properties, number, wish) for number, wish in enumerate(properties["wished"], 1)]
 
 
-def _consequence(
-    context: Context[Needs], properties: dict[str, Any], number: int, wished: dict[str, Any]
-) -> Consequence:
+def _consequence(context: Context, properties: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
     ((name, params),) = wished.items()
     if KINDS[name].wish is None:
         return Consequence(action=name, wished=params, status="decided")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,13 +14,12 @@ from threadline.capabilities.decide.rules.active_rules import ActiveRules
 from threadline.capabilities.decide.rules.deciding import LIVE, SOURCE, Decided, decide, decision_key
 from threadline.capabilities.decide.rules.definition import Rule
 from threadline.capabilities.decide.rules.in_force import in_force
-from threadline.capabilities.decide.rules.repository import Reads, stored_head
+from threadline.capabilities.decide.rules.repository import stored_head
 from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import WithLog
 from threadline.kernel.time import format_time
 
 Code = Literal[
@@ -42,16 +41,12 @@ UNWRITTEN = Reason("unwritten", "the rule is not written")
 REPLAYED = Reason("replay", "a decision in the mode `replay` carries nothing out")
 
 
-class Needs(Reads, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 class Effectiveness:
     """Finds the reasons for answers about one event, or about a person without one."""
 
     def __init__(
         self,
-        context: Context[Needs],
+        context: Context,
         active: ActiveRules,
         person: PersonView,
         recorded: Recorded | None,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.decide.rules.deciding import POLICY
 from threadline.capabilities.decide.rules.definition import Rule
-from threadline.capabilities.decide.rules.repository import Reads, active_rules_of, all_transitions, compiled, written
+from threadline.capabilities.decide.rules.repository import active_rules_of, all_transitions, compiled, written
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
@@ -20,7 +20,7 @@ class InForce(NamedTuple):
     declared: bool
 
 
-def in_force(context: Context[Reads], id: str, at: int) -> InForce | None:
+def in_force(context: Context, id: str, at: int) -> InForce | None:
     """By the log, without regard to what the version itself says of when it is effective; None: none was."""
     latest = declared = None
     for transition in all_transitions(context, id):
@@ -40,12 +40,12 @@ def in_force(context: Context[Reads], id: str, at: int) -> InForce | None:
     return declared or latest
 
 
-def rule_at(context: Context[Reads], id: str, version: int) -> Rule:
+def rule_at(context: Context, id: str, version: int) -> Rule:
     """A version of a rule, wherever it comes from, first of all from the definitions; raises `NotFound`."""
     return _declared_at(context, id, version) or compiled(written(context, id, version).content)
 
 
-def rules_at(context: Context[Reads], id: str, version: int) -> list[Rule]:
+def rules_at(context: Context, id: str, version: int) -> list[Rule]:
     """What was ever in force as a version of a rule: two, where its number was written here and declared otherwise.
 
     Raises `NotFound`.
@@ -60,7 +60,7 @@ def rules_at(context: Context[Reads], id: str, version: int) -> list[Rule]:
     return [other] if declared is None or declared.hash == other.hash else [declared, other]
 
 
-def _declared_at(context: Context[Reads], id: str, version: int) -> Rule | None:
+def _declared_at(context: Context, id: str, version: int) -> Rule | None:
     declared = active_rules_of(context).declared.get(id)
     if declared is not None and declared.version == version:
         return declared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded,
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.names import hint
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import WithCatalogue, WithDefinitionHistory, WithRecorder, WithShared, WithStore
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Delete, Key, Put, query_pages
 from threadline.kernel.typed import prepared
 
@@ -78,19 +78,19 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 _HEADS, _VERSIONS, _LOG = Documents(HEAD, Head), Numbered(VERSION, Written), Numbered(LOG, Transition)
 
 
-def active_rules_of(context: Context[WithShared]) -> ActiveRules:
+def active_rules_of(context: Context) -> ActiveRules:
     """The active rules of the workspace as the store has them now."""
     active: ActiveRules = context.engine.shared.fresh(context.workspace, POLICY)
     return active
 
 
-def _names_of_rules(engine: Reads, workspace: str) -> Iterator[str]:
+def _names_of_rules(engine: Ports, workspace: str) -> Iterator[str]:
     yield from engine.definition_history.names(POLICY)
     for items in query_pages(engine.store, HEAD, workspace):
         yield items.key.sort
 
 
-def _names_of_sets(engine: WithShared, workspace: str) -> Iterator[str]:
+def _names_of_sets(engine: Ports, workspace: str) -> Iterator[str]:
     active: ActiveRules = engine.shared.fresh(workspace, POLICY)
     yield from active.sets
 
@@ -99,20 +99,12 @@ RULE_KIND = dataclasses.replace(RULES.kind, stored=_names_of_rules)
 SET_KIND = dataclasses.replace(SETS.kind, stored=_names_of_sets)
 
 
-def stored_head(context: Context[WithStore], id: str) -> Stored[Head]:
+def stored_head(context: Context, id: str) -> Stored[Head]:
     """The head of a rule; an empty one if nothing was ever written under this id."""
     return _HEADS.find(context.engine.store, context.workspace, id) or Stored(Head(states=[]), 0)
 
 
-class Reads(WithDefinitionHistory, WithShared, WithStore, Protocol):
-    """What reading rules needs of the engine."""
-
-
-class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
-    """What changing rules needs of the engine."""
-
-
-def existing(context: Context[Reads], id: str) -> Head:
+def existing(context: Context, id: str) -> Head:
     """The head of a rule that was written or declared; raises `NotFound`."""
     head, _ = stored_head(context, id)
     if not head.states and not context.engine.definition_history.transitions(POLICY, id):
@@ -120,12 +112,12 @@ def existing(context: Context[Reads], id: str) -> Head:
     return head
 
 
-def heads(context: Context[WithStore], after: str, limit: int) -> list[tuple[str, Head]]:
+def heads(context: Context, after: str, limit: int) -> list[tuple[str, Head]]:
     """A page of rules by id."""
     return _HEADS.page(context.engine.store, context.workspace, after, limit)
 
 
-def written(context: Context[WithStore], id: str, version: int) -> Written:
+def written(context: Context, id: str, version: int) -> Written:
     """A version as it was written; raises `NotFound`."""
     known = _VERSIONS.find(context.engine.store, context.workspace, id, version)
     if known is None:
@@ -133,12 +125,12 @@ def written(context: Context[WithStore], id: str, version: int) -> Written:
     return known
 
 
-def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Transition]:
+def log(context: Context, id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Transition]:
     """The transitions of a rule after the ``after``-th, oldest first."""
     return _LOG.after(context.engine.store, context.workspace, id, after, limit)
 
 
-def all_transitions(context: Context[WithStore], id: str) -> Iterator[Transition]:
+def all_transitions(context: Context, id: str) -> Iterator[Transition]:
     """The whole log of a rule, oldest first."""
     return _LOG.all(context.engine.store, context.workspace, id)
 
@@ -155,7 +147,7 @@ def compiled(content: dict[str, Any]) -> Rule:
 class _Change:
     """What one operation adds to a rule: log entries and other writes, in one commit."""
 
-    def __init__(self, context: Context[Needs], id: str, head: Head, expected: int) -> None:
+    def __init__(self, context: Context, id: str, head: Head, expected: int) -> None:
         self._context = context
         self._id = id
         self._expected = expected
@@ -182,7 +174,7 @@ class _Change:
         return refusal is None
 
 
-def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -> T:
+def _changed(context: Context, id: str, change: Callable[[_Change], T]) -> T:
     """Change a rule; ``change`` is called again with what is so then when another process was faster."""
     if id in active_rules_of(context).declared:
         raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
@@ -195,7 +187,7 @@ def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -
     return changed(f"the rule {id!r}", attempt)
 
 
-def write(context: Context[Needs], id: str, content: dict[str, Any], expected: int | None) -> tuple[int, Written, bool]:
+def write(context: Context, id: str, content: dict[str, Any], expected: int | None) -> tuple[int, Written, bool]:
     """A new version, as a draft: (its number, as it was written, whether it is new).
 
     What says the same as the newest version is that version. ``expected`` is the newest version that the caller knows.
@@ -223,14 +215,14 @@ def write(context: Context[Needs], id: str, content: dict[str, Any], expected: i
     return _changed(context, id, change)
 
 
-def _read(context: Context[WithCatalogue], id: str, content: dict[str, Any]) -> Rule:
+def _read(context: Context, id: str, content: dict[str, Any]) -> Rule:
     rule = replace(rule_of_json(id, content, names=context.engine.catalogue.names), place="rule")
     context.engine.catalogue.refuse_unread(rule.reads)
     return rule
 
 
 def move(
-    context: Context[Needs],
+    context: Context,
     id: str,
     version: int,
     to: State,
@@ -267,7 +259,7 @@ def move(
     return _changed(context, id, change)
 
 
-def _activate(context: Context[Needs], attempt: _Change, id: str, version: int, active: int) -> None:
+def _activate(context: Context, attempt: _Change, id: str, version: int, active: int) -> None:
     if not active and len(active_rules_of(context).rules) >= RULES_MAX:
         raise LimitExceeded(f"{RULES_MAX:,} rules are active, which is the limit; retire some first")
     rule = compiled(written(context, id, version).content)
@@ -279,7 +271,7 @@ def _activate(context: Context[Needs], attempt: _Change, id: str, version: int, 
 # --- shadows ----------------------------------------------------------------------------------
 
 
-def shadow(context: Context[Needs], id: str, version: int, note: str) -> Head:
+def shadow(context: Context, id: str, version: int, note: str) -> Head:
     """Have a version that was tested asked of live events beside the active one; 0: none any more."""
 
     def change(attempt: _Change) -> Head:
@@ -303,20 +295,20 @@ def shadow(context: Context[Needs], id: str, version: int, note: str) -> Head:
     return _changed(context, id, change)
 
 
-def _unshadow(context: Context[Needs], attempt: _Change, id: str, note: str) -> None:
+def _unshadow(context: Context, attempt: _Change, id: str, note: str) -> None:
     attempt.writes.append(Delete(_shadow_key(context, id)))
     attempt.note("shadow ended", attempt.head.shadow, note)
     attempt.head.shadow = 0
 
 
-def _shadow_key(context: Context[object], id: str) -> Key:
+def _shadow_key(context: Context, id: str) -> Key:
     return Key(POLICY, context.workspace, SHADOWED + id)
 
 
 # --- sets -------------------------------------------------------------------------------------
 
 
-def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> bool:
+def change_set(context: Context, name: str, rule_set: RuleSet | None) -> bool:
     """Write a set, or remove it; whether that changes anything."""
     active = active_rules_of(context)
     if name in active.declared_sets:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from threadline.capabilities.decide.rules.what_if_results import newest
 from threadline.kernel.errors import Conflict
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import WithStore
 
 __all__ = ["newest", "refuse_untried"]
 
@@ -13,7 +12,7 @@ HINT = "Try it with `what_if_run` on the history that matters, with `save`, then
 
 
 def refuse_untried(
-    context: Context[WithStore],
+    context: Context,
     rule: str,
     version: int,
     hash: str,

@@ -11,7 +11,6 @@ from threadline.kernel.documents import numbered_key
 from threadline.kernel.errors import LimitExceeded, NotFound
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import WithStore
 from threadline.kernel.store import Key, Put, beyond
 from threadline.kernel.typed import prepared
 
@@ -66,7 +65,7 @@ def writes_of(workspace: str, saved: Saved) -> list[Put]:
     return writes
 
 
-def saved(context: Context[WithStore], id: str) -> Saved:
+def saved(context: Context, id: str) -> Saved:
     """A result that was kept. Raises `NotFound`."""
     item = context.engine.store.get([Key(SAVED, context.workspace, id)])[0] if id else None
     if item is None:
@@ -74,7 +73,7 @@ def saved(context: Context[WithStore], id: str) -> Saved:
     return unpacked(item.value)
 
 
-def all_saved(context: Context[WithStore], after: str, limit: int) -> list[Saved]:
+def all_saved(context: Context, after: str, limit: int) -> list[Saved]:
     """A page of what was kept, by id."""
     items = context.engine.store.query(SAVED, context.workspace, start=beyond(after), limit=limit)
     return [unpacked(item.value) for item in items]
@@ -98,7 +97,7 @@ class Newest(NamedTuple):
     about: About
 
 
-def newest(context: Context[WithStore], rule: str, version: int) -> Newest | None:
+def newest(context: Context, rule: str, version: int) -> Newest | None:
     """The newest result about a version of a rule; None if none was kept."""
     where = numbered_key(NEWEST, context.workspace, rule, version)
     item = context.engine.store.get([where])[0]

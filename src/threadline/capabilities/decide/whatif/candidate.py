@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -22,7 +22,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import Catalogue, WithCatalogue
+from threadline.kernel.ports import Catalogue
 from threadline.kernel.simulation import VariantSpec
 
 ASIDE = frozenset({"event_schemas", "identifiers", "settings"})
@@ -47,11 +47,7 @@ class Candidate:
     """How the text of its definitions is called; empty: it has none."""
 
 
-class Needs(repository.Reads, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
-def in_force(context: Context[Needs]) -> Candidate:
+def in_force(context: Context) -> Candidate:
     """What decides live, now."""
     catalogue = context.engine.catalogue
     return Candidate(catalogue, repository.active_rules_of(context), _segments(_definitions(catalogue)), "in force")
@@ -83,7 +79,7 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
     return replace(current, active=ActiveRules([*others, rule], sets), title=f"rule {rule.id} version {rule.version}")
 
 
-def written(context: Context[Needs], id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
+def written(context: Context, id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
     """The version of a rule that is meant: a written one, the newest without a number, or one of a new content."""
     if content is None:
         return rule_at(context, id, version or newest(context, id))
@@ -92,13 +88,13 @@ def written(context: Context[Needs], id: str, version: int | None, content: dict
     )
 
 
-def newest(context: Context[Needs], id: str) -> int:
+def newest(context: Context, id: str) -> int:
     """The number of the newest version of a rule: of the declared one where the definitions have it."""
     declared = repository.active_rules_of(context).declared.get(id)
     return len(repository.existing(context, id).states) if declared is None else declared.version
 
 
-def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str, file: str = "") -> Candidate:
+def of_definitions(context: Context, current: Candidate, text: str, file: str = "") -> Candidate:
     """What a file of definitions says, section by section in the place of what is in force."""
     file = file or CANDIDATE
     declared = _definitions(context.engine.catalogue) or Definitions()

@@ -11,13 +11,13 @@ import msgspec
 
 from threadline.capabilities.decide.rules import what_if_results
 from threadline.capabilities.decide.rules.what_if_results import BYTES_MAX, Saved
-from threadline.capabilities.decide.whatif.simulation import Asked, Checkpoint, Needs, Simulation, prepare
+from threadline.capabilities.decide.whatif.simulation import Asked, Checkpoint, Simulation, prepare
 from threadline.capabilities.decide.whatif.views import State, WhatIfView, about, view
 from threadline.kernel.errors import Conflict, LimitExceeded
 from threadline.kernel.job import Job, JobState
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import Ports, WithStore
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.typed import prepared
 
@@ -58,7 +58,7 @@ class _Asking:
     source_type: Literal["internal"] = "internal"
 
 
-def first_writes(context: Context[Needs], id: str, simulation: Simulation, *, save: bool, note: str) -> Sequence[Put]:
+def first_writes(context: Context, id: str, simulation: Simulation, *, save: bool, note: str) -> Sequence[Put]:
     """The writes that the job of a what-if begins with."""
     begun = Progress(
         asked=simulation.asked,
@@ -71,7 +71,7 @@ def first_writes(context: Context[Needs], id: str, simulation: Simulation, *, sa
     return [_put(context.workspace, id, begun)]
 
 
-def progress_of(context: Context[WithStore], job: Job) -> Progress:
+def progress_of(context: Context, job: Job) -> Progress:
     """How far the what-if of a job has come, in the state that its job is in."""
     item = context.engine.store.get([_key(job.workspace, job.id)])[0]
     assert item is not None, "both are written in one commit"
@@ -81,7 +81,7 @@ def progress_of(context: Context[WithStore], job: Job) -> Progress:
     return progress
 
 
-def save(context: Context[WithStore], simulation: Simulation, note: str) -> None:
+def save(context: Context, simulation: Simulation, note: str) -> None:
     """Keep the result of a what-if that ran while its caller waited."""
     writes = saved_writes(simulation, simulation.id, note, context.workspace, context.source, context.now)
     if context.engine.store.commit([Batch(writes=writes)])[0] is not None:

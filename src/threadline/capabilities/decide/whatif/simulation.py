@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,14 +18,9 @@ from threadline.capabilities.decide.whatif.comparison import AskedRules, Counts,
 from threadline.capabilities.decide.whatif.evaluator import recorded_decision
 from threadline.capabilities.foundation.events.forms import Duration, PersonRef, Time, time_param
 from threadline.kernel.errors import Conflict, InvalidValue
-from threadline.kernel.operation import Context
+from threadline.kernel.operation import Context, Params
 from threadline.kernel.policy import Policy
-from threadline.kernel.ports import (
-    Catalogue,
-    WithJobs,
-    WithReader,
-    WithSimulations,
-)
+from threadline.kernel.ports import Catalogue
 from threadline.kernel.simulation import Pages
 from threadline.kernel.time import EARLIEST, format_time, parse_duration
 from threadline.kernel.typed import prepared
@@ -102,7 +97,7 @@ PEOPLE_MAX = 10_000
 
 
 @prepared
-class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Asked(Params, kw_only=True):
     """What is tried, and on which history."""
 
     rule: Annotated[
@@ -206,11 +201,7 @@ class Simulation:
         )
 
 
-class Needs(candidate.Needs, WithJobs, WithReader, WithSimulations, Protocol):
-    """What is needed here of the engine."""
-
-
-def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None = None) -> Simulation:
+def prepare(context: Context, asked: Asked, checkpoint: Checkpoint | None = None) -> Simulation:
     """Make ready what is asked, or go on from a checkpoint of the same question.
 
     Raises `InvalidValue` and `InvalidDefinition` for what cannot be tried, and `Conflict` for a checkpoint of another
@@ -261,7 +252,7 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
     return Simulation(asked, old, new, start, stop, fingerprint, tally, pages)
 
 
-def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
+def _range(context: Context, asked: Asked) -> tuple[int, int]:
     if asked.start and asked.since:
         raise InvalidValue("give `start` or `since`, not both")
     stop = time_param(asked.stop)
@@ -275,7 +266,7 @@ def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
     return start, stop
 
 
-def _candidates(context: Context[Needs], asked: Asked) -> tuple[Candidate, Candidate]:
+def _candidates(context: Context, asked: Asked) -> tuple[Candidate, Candidate]:
     if (asked.rule is None) == (not asked.definitions):
         raise InvalidValue("give a `rule` with its `version` or `content`, or `definitions`")
     if asked.rule is None and any(given is not None for given in (asked.version, asked.content, asked.against)):

@@ -268,7 +268,7 @@ class Traced:
 
     __slots__ = ("_asked", "_memo", "_tracer", "matched")
 
-    output: dict[str, Any] = {}  # noqa: RUF012 — conditions compute nothing, and nobody changes what they do not compute
+    output: dict[str, Any] = {}  # conditions compute nothing, and nobody changes what they do not compute
 
     def __init__(self, tracer: Tracer, memo: Mapping[str, ValueRead], asked: int, matched: bool) -> None:
         self._tracer = tracer

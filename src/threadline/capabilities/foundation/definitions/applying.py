@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -17,8 +17,8 @@ from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
-from threadline.kernel.operation import Context, NoParams, always, operation
-from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
+from threadline.kernel.operation import Context, NoParams, Params, always, operation
+from threadline.kernel.ports import Maintenance, Ports
 
 JOB_KIND = "definitions_apply"
 _FORETELLING, _ADVANCING = "foretell/", "advance/"
@@ -56,7 +56,7 @@ class ChangesResult(msgspec.Struct, kw_only=True):
     projections: Annotated[list[str], Meta(description="Kinds of states that are folded again for everybody.")]
 
 
-class ApplyParams(Page, kw_only=True, forbid_unknown_fields=True):
+class ApplyParams(Page, kw_only=True):
     """From where to go on."""
 
 
@@ -76,14 +76,10 @@ class ForetellResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class BackgroundParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class BackgroundParams(Params, kw_only=True):
     """How to begin."""
 
     yes: Annotated[bool, Meta(description=_YES)] = False
-
-
-class JobNeeds(WithJobs, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 @operation(
@@ -94,7 +90,7 @@ class JobNeeds(WithJobs, WithMaintenance, Protocol):
     scope="admin",
     shown_on=frozenset({"http", "python"}),
 )
-def reload(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
+def reload(context: Context, params: NoParams) -> ChangesResult:
     """Put the definition files, as they are now, in force in a running server; all of them or none."""
     return _result(context.engine.maintenance.reload())
 
@@ -106,7 +102,7 @@ def reload(context: Context[WithMaintenance], params: NoParams) -> ChangesResult
     scope="admin",
     shown_on=frozenset({"http", "python"}),
 )
-def changes(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
+def changes(context: Context, params: NoParams) -> ChangesResult:
     """Show how the definitions in force differ from those that everybody was last brought up to."""
     return _result(context.engine.maintenance)
 
@@ -129,7 +125,7 @@ def _result(maintenance: Maintenance) -> ChangesResult:
     shown_on=frozenset({"http", "python"}),
     example=ApplyParams(),
 )
-def apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResult:
+def apply(context: Context, params: ApplyParams) -> ApplyResult:
     """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
     done = context.engine.maintenance.advance(params.cursor, params.limit)
     return ApplyResult(step=done.step, people=done.people, next=done.next)
@@ -142,7 +138,7 @@ def apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResult
     shown_on=frozenset({"http", "python"}),
     example=ApplyParams(limit=500),
 )
-def foretell(context: Context[WithMaintenance], params: ApplyParams) -> ForetellResult:
+def foretell(context: Context, params: ApplyParams) -> ForetellResult:
     """What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is
     empty.
     """
@@ -158,7 +154,7 @@ def foretell(context: Context[WithMaintenance], params: ApplyParams) -> Foretell
     shown_on=frozenset({"http", "python"}),
     example=BackgroundParams(yes=True),
 )
-def apply_in_background(context: Context[JobNeeds], params: BackgroundParams) -> JobView:
+def apply_in_background(context: Context, params: BackgroundParams) -> JobView:
     """Bring everybody up to the definitions in force as a job that survives restarts."""
     fingerprint = context.engine.maintenance.fingerprint
     about = {"definitions": fingerprint, **({"yes": True} if params.yes else {})}

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from threadline.kernel.disclosure import NOT_PERSONAL
 from threadline.kernel.operation import Context, Group, NoParams, operation
-from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
 DEFINITIONS_GROUP = Group("definitions", "Definition files: their form, and putting changes in force.")
@@ -31,6 +30,6 @@ def schema(sections: Iterable[Section]) -> dict[str, Any]:
 
 
 @operation("GET /v1/definitions/schema", DEFINITIONS_GROUP)
-def schema_(context: Context[WithCatalogue], params: NoParams) -> Annotated[dict[str, Any], NOT_PERSONAL]:
+def schema_(context: Context, params: NoParams) -> Annotated[dict[str, Any], NOT_PERSONAL]:
     """Give the JSON Schema of definition files, for editors that check while you type."""
     return schema(context.engine.catalogue.sections)

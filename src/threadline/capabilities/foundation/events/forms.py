@@ -313,7 +313,7 @@ def checked_id(text: str) -> str:
     return text
 
 
-def past_instant(context: Context[object], text: str | None, name: str = "as_of") -> int | None:
+def past_instant(context: Context, text: str | None, name: str = "as_of") -> int | None:
     """The instant of an optional parameter. Raises `InvalidValue` for one that lies ahead."""
     at = time_param(text)
     if at is not None and at > context.now:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from threadline.capabilities.foundation.events.forms import Instant, instant, past_instant
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import IdentityHistory, Person, WithReader
+from threadline.kernel.ports import IdentityHistory, Person
 
 
 class PersonAsOf(NamedTuple):
     """Somebody at the instant that was asked about."""
 
-    context: Context[WithReader]
+    context: Context
     person: Person
     """Whoever was meant then."""
     as_of: int | None
@@ -47,7 +47,7 @@ class PersonAsOf(NamedTuple):
         return self.context.engine.reader.state(self.person, name, self.at, known_at=self.known_at)
 
 
-def person_as_of(context: Context[WithReader], ref: str, as_of: str | None, known: str = "then") -> PersonAsOf:
+def person_as_of(context: Context, ref: str, as_of: str | None, known: str = "then") -> PersonAsOf:
     """Who is meant by ``ref`` as of an instant, or now.
 
     Raises `NotFound`, and `InvalidValue` for an instant that lies ahead.

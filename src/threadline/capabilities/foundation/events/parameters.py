@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Annotated, Literal, TypeVar
 
-import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Cursor, Time, not_a_cursor
+from threadline.kernel.operation import Params
 
 T = TypeVar("T")
 
@@ -27,14 +27,14 @@ Stop = Annotated[Time | None, Meta(description="Only before this instant.")]
 Next = Annotated[str, Meta(description="The `cursor` of the next page; empty at the end.")]
 
 
-class Page(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Page(Params, kw_only=True):
     """Which page of a list. An operation that looks at few or many at a time narrows or widens `limit`."""
 
     cursor: Cursor = ""
     limit: Annotated[int, Meta(description="How many on a page.", ge=1, le=PAGE_MAX)] = 100
 
 
-class AsOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AsOf(Params, kw_only=True):
     """At which instant."""
 
     as_of: Annotated[
@@ -43,20 +43,20 @@ class AsOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
-class KnownAsOf(AsOf, kw_only=True, forbid_unknown_fields=True):
+class KnownAsOf(AsOf, kw_only=True):
     """At which instant, and by what was known when."""
 
     known: Known = "then"
 
 
-class TimeRange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class TimeRange(Params, kw_only=True):
     """From which instant to which."""
 
     start: Start = None
     stop: Stop = None
 
 
-class TimePage(Page, kw_only=True, forbid_unknown_fields=True):
+class TimePage(Page, kw_only=True):
     """Which page of what happened in a range of time: a `Page` and a `TimeRange`, of which msgspec inherits one."""
 
     start: Start = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,16 +12,12 @@ from threadline.capabilities.foundation.events.forms import NativeEvent, native_
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ids import short_hash
-from threadline.kernel.ports import WithRecorder, WithRejected
+from threadline.kernel.ports import Ports
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Unreadable, keepable, shown, writable
 from threadline.kernel.typed import converted, readable
 
 NATIVE_FORM = "native"
 """The form of entries that were to be a `NativeEvent`."""
-
-
-class Needs(WithRecorder, WithRejected, Protocol):
-    """What is needed here of the engine."""
 
 
 class Draft(NamedTuple):
@@ -73,7 +69,7 @@ def unfit(value: Any, error: EventRejected, *, workspace: str, source: str, rece
     )
 
 
-def record(engine: Needs, drafts: Sequence[Draft | RejectedEntry]) -> list[Receipt]:
+def record(engine: Ports, drafts: Sequence[Draft | RejectedEntry]) -> list[Receipt]:
     """One receipt each, in order. What is accepted, and what is kept of the rest, is durable when this returns."""
     refused = {index: entry for index, entry in enumerate(drafts) if isinstance(entry, RejectedEntry)}
     if refused:

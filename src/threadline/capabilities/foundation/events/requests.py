@@ -11,7 +11,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, event_id
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import Person, WithLog, WithRecorder
+from threadline.kernel.ports import Person
 
 WISHES = "threadline.wishes"
 """The source of what operations record for a caller. Keys are unique by source, and a wish that is sent again may come
@@ -27,7 +27,7 @@ RequestKey = Annotated[
 
 
 def wish(
-    context: Context[WithRecorder],
+    context: Context,
     identifier: Identifier,
     type: str,
     properties: dict[str, Any],
@@ -61,7 +61,7 @@ def derived_key(*parts: str) -> str:
 
 
 def place_and_key(
-    context: Context[WithLog], person: Person, *parts: str, named: str, source: str = WISHES
+    context: Context, person: Person, *parts: str, named: str, source: str = WISHES
 ) -> tuple[Identifier, str]:
     """Whose thread a wish about a person goes to, and its key, which is made of the person's id and these parts.
 
@@ -100,7 +100,7 @@ class RequestName(NamedTuple):
         return Conflict(f"the request {self.request!r} was used for something else; give this one its own name")
 
 
-def name_of(context: Context[WithLog], person: Person, operation: str, request: str, content: str) -> RequestName:
+def name_of(context: Context, person: Person, operation: str, request: str, content: str) -> RequestName:
     """Raises `Conflict` for a name that was used for other content. A request that changed nothing has used none."""
     identifier, key = place_and_key(context, person, operation, request, named=request)
     recorded = context.engine.log.of_key(context.workspace, WISHES, key)

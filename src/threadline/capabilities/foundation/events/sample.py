@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import WithRecorder
 from threadline.kernel.time import SECOND
 
 _Z = 1.959964
@@ -64,7 +63,7 @@ def sample(read: int, last: str) -> Sample:
 class Deadline:
     """When a look at people ends, by the clock of the engine."""
 
-    def __init__(self, context: Context[WithRecorder], seconds: float) -> None:
+    def __init__(self, context: Context, seconds: float) -> None:
         self._clock = context.engine.recorder.clock
         self._until = self._clock() + round(seconds * SECOND)
 

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Protocol
 
 from threadline.kernel.errors import EventDamaged, NotConfigured, Unavailable
 from threadline.kernel.event_type import EventTypes, SeenTypes
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEEN_TYPES_EVENTS_MAX
-from threadline.kernel.ports import EventLog, WithCatalogue, WithLog, WithSearch
+from threadline.kernel.ports import EventLog, Ports
 from threadline.kernel.store import FeedEntry, is_erased
 
 
-class _Log(WithLog, WithSearch, Protocol):
-    """What is needed here of the engine."""
-
-
-class _Needs(_Log, WithCatalogue, Protocol):
-    """The same, and what is declared."""
-
-
-def known_types(engine: _Needs, workspace: str) -> EventTypes:
+def known_types(engine: Ports, workspace: str) -> EventTypes:
     """Every type that a workspace can be asked about: the declared ones, and those that somebody has sent."""
     return engine.catalogue.event_types.and_seen(seen_types(engine, workspace).names)
 
 
-def seen_types(engine: _Log, workspace: str) -> SeenTypes:
+def seen_types(engine: Ports, workspace: str) -> SeenTypes:
     """The types of a workspace's events: as the search index has them; without one, from the beginning of the log."""
     try:
         return engine.search.types(workspace)

@@ -11,7 +11,7 @@ from threadline.kernel.applied import Filling, IndexPart
 from threadline.kernel.disclosure import NOT_PERSONAL
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import Step
-from threadline.kernel.ports import Ports, WithMaintenance
+from threadline.kernel.ports import Ports
 from threadline.kernel.time import SECOND
 
 FILLING_SECONDS = 5
@@ -27,7 +27,7 @@ BeingFilled = Annotated[
 ]
 
 
-def being_filled(engine: WithMaintenance, parts: Iterable[IndexPart]) -> str:
+def being_filled(engine: Ports, parts: Iterable[IndexPart]) -> str:
     """Which of these are not filled as of the definitions in force, and how far each is; empty: all are."""
     return in_words(engine.maintenance.filling(parts))
 

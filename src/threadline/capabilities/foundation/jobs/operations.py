@@ -13,8 +13,7 @@ from threadline.capabilities.foundation.events.parameters import Next, Page, che
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.job import Job, JobState
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Group, operation
-from threadline.kernel.ports import WithJobs
+from threadline.kernel.operation import Context, Group, Params, operation
 
 JOBS_GROUP = Group("jobs", "Work across many people that survives restarts.")
 
@@ -49,13 +48,13 @@ class JobView(msgspec.Struct, kw_only=True):
     changed_at: Instant
 
 
-class JobParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class JobParams(Params, kw_only=True):
     """Which job."""
 
     id: JobId
 
 
-class JobsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class JobsParams(Page, kw_only=True):
     """Which page."""
 
 
@@ -91,7 +90,7 @@ def has_ended(view: JobView) -> bool:
 
 
 @operation("GET /v1/jobs", JOBS_GROUP, example=JobsParams(limit=20))
-def list_(context: Context[WithJobs], params: JobsParams) -> JobsPage:
+def list_(context: Context, params: JobsParams) -> JobsPage:
     """List jobs, the newest first."""
     cursor = checked_cursor(params.cursor, _CURSOR)
     jobs, following = context.engine.jobs.page(context.workspace, cursor, params.limit)
@@ -99,7 +98,7 @@ def list_(context: Context[WithJobs], params: JobsParams) -> JobsPage:
 
 
 @operation("GET /v1/jobs/{id}", JOBS_GROUP, example=JobParams(id="broadcast.spring-sale"), ended=has_ended)
-def show(context: Context[WithJobs], params: JobParams) -> JobView:
+def show(context: Context, params: JobParams) -> JobView:
     """Show a job and how far it has come."""
     return job_view(context.engine.jobs.get(context.workspace, params.id))
 
@@ -111,7 +110,7 @@ def show(context: Context[WithJobs], params: JobParams) -> JobView:
     scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
 )
-def pause(context: Context[WithJobs], params: JobParams) -> JobView:
+def pause(context: Context, params: JobParams) -> JobView:
     """Stop a job after the page that it is at, until it is resumed."""
     return job_view(context.engine.jobs.pause(context.workspace, params.id))
 
@@ -123,7 +122,7 @@ def pause(context: Context[WithJobs], params: JobParams) -> JobView:
     scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
 )
-def resume(context: Context[WithJobs], params: JobParams) -> JobView:
+def resume(context: Context, params: JobParams) -> JobView:
     """Go on with a job that was paused or has failed."""
     return job_view(context.engine.jobs.resume(context.workspace, params.id))
 
@@ -135,6 +134,6 @@ def resume(context: Context[WithJobs], params: JobParams) -> JobView:
     scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
 )
-def cancel(context: Context[WithJobs], params: JobParams) -> JobView:
+def cancel(context: Context, params: JobParams) -> JobView:
     """Stop a job for good after the page that it is at."""
     return job_view(context.engine.jobs.cancel(context.workspace, params.id))

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from threadline.capabilities.foundation.jobs.operations import JobView, job_view
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, Group, NoParams, Operation, Refresh
-from threadline.kernel.ports import Ports, WithJobs, WithMaintenance
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Put
 from threadline.kernel.time import HOUR, SECOND
 
 ELSEWHERE_SECONDS = 10
 """How long a page waits where it came to a process that goes by other definitions than those of the job."""
-
-
-class Needs(WithJobs, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 def refresh_by_job(group: Group, refresh: Refresh, summary: str, done: str) -> list[Any]:
@@ -42,13 +38,13 @@ def refresh_by_job(group: Group, refresh: Refresh, summary: str, done: str) -> l
     return [operation, JobKind(kind, partial(_step, refresh))]
 
 
-def _begin(refresh: Refresh, context: Context[Needs], params: NoParams) -> JobView:
+def _begin(refresh: Refresh, context: Context, params: NoParams) -> JobView:
     kind = f"{refresh.name}_refresh"
     return begun(context, kind, kind, {"definitions": context.engine.maintenance.filled_as([IndexPart(refresh.name)])})
 
 
 def begun(
-    context: Context[WithJobs],
+    context: Context,
     kind: str,
     id: str,
     about: dict[str, Any],

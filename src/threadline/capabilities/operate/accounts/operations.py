@@ -10,8 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ACCOUNT_NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
-from threadline.kernel.operation import SECRET, Choice, Context, Group, NoParams, operation
-from threadline.kernel.ports import WithAccounts
+from threadline.kernel.operation import SECRET, Choice, Context, Group, NoParams, Params, operation
 from threadline.kernel.roles import Role
 
 ACCOUNTS_GROUP = Group("accounts", "People who use the console, and their roles.")
@@ -40,7 +39,7 @@ RoleParam = Annotated[
 ]
 
 
-class AccountCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AccountCreateParams(Params, kw_only=True):
     """The new account. The command line asks for the password, or reads it from the standard input."""
 
     name: Name
@@ -48,7 +47,7 @@ class AccountCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     password: Password
 
 
-class AccountChangeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AccountChangeParams(Params, kw_only=True):
     """Which account, and what is new. A new password ends the account's sessions."""
 
     name: Name
@@ -56,7 +55,7 @@ class AccountChangeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     password: Password | None = None
 
 
-class AccountRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AccountRemoveParams(Params, kw_only=True):
     """Which account."""
 
     name: Name
@@ -82,7 +81,7 @@ def _entry(account: Any) -> AccountEntry:
 
 
 @operation("GET /v1/accounts", ACCOUNTS_GROUP, scope="admin")
-def list_(context: Context[WithAccounts], params: NoParams) -> AccountList:
+def list_(context: Context, params: NoParams) -> AccountList:
     """List the accounts of the workspace."""
     return AccountList(accounts=[_entry(entry) for entry in context.engine.accounts.entries(context.workspace)])
 
@@ -96,7 +95,7 @@ def list_(context: Context[WithAccounts], params: NoParams) -> AccountList:
     private=frozenset({"password"}),
     example=AccountCreateParams(name="ada@example.com", role="marketer", password="correct horse battery staple"),
 )
-def create(context: Context[WithAccounts], params: AccountCreateParams) -> AccountEntry:
+def create(context: Context, params: AccountCreateParams) -> AccountEntry:
     """Make an account for somebody who is to use the console."""
     return _entry(context.engine.accounts.create(context.workspace, params.name, params.password, params.role))
 
@@ -113,7 +112,7 @@ def create(context: Context[WithAccounts], params: AccountCreateParams) -> Accou
     choices=(Choice(("role", "password"), required=True),),
     example=AccountChangeParams(name="ada@example.com", role="operator"),
 )
-def change(context: Context[WithAccounts], params: AccountChangeParams) -> AccountEntry:
+def change(context: Context, params: AccountChangeParams) -> AccountEntry:
     """Give an account another role, or another password."""
     accounts = context.engine.accounts
     if params.password is not None:
@@ -129,6 +128,6 @@ def change(context: Context[WithAccounts], params: AccountChangeParams) -> Accou
     scope="admin",
     example=AccountRemoveParams(name="ada@example.com"),
 )
-def remove(context: Context[WithAccounts], params: AccountRemoveParams) -> AccountEntry:
+def remove(context: Context, params: AccountRemoveParams) -> AccountEntry:
     """Remove an account: its sessions end."""
     return _entry(context.engine.accounts.remove(context.workspace, params.name))

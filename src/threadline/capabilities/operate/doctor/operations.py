@@ -10,7 +10,6 @@ from msgspec import Meta
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, always, operation
-from threadline.kernel.ports import WithDoctor
 
 
 @key_fields("what", "seen")
@@ -34,7 +33,7 @@ class DoctorResult(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/doctor", is_long=always, shown_on=frozenset({"http", "python"}))
-def doctor(context: Context[WithDoctor], params: NoParams) -> DoctorResult:
+def doctor(context: Context, params: NoParams) -> DoctorResult:
     """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
     findings = context.engine.doctor.findings(context.now)
     return DoctorResult(

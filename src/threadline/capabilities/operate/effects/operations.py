@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,9 +13,8 @@ from threadline.capabilities.foundation.events.parameters import Next, Page, che
 from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Group, NoParams, operation
+from threadline.kernel.operation import Context, Group, NoParams, Params, operation
 from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
-from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.kernel.time import format_time
 
@@ -33,10 +32,6 @@ Resolution = Literal["happened", "send_again", "give_up"]
 _ID = re.compile(r"[0-9a-f]{32}")
 _TIMER = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 _PARKED = re.compile(r"[a-z0-9._-]{1,64}![0-9a-f]{16}\.[0-9a-f]{32}")
-
-
-class Needs(WithReader, WithDelivery, Protocol):
-    """What is needed here of the engine."""
 
 
 class Line(msgspec.Struct, kw_only=True):
@@ -69,7 +64,7 @@ class ParkedLine(Line, kw_only=True):
     last: Annotated[dict[str, Any], Meta(description="What the last attempt came to."), FREE]
 
 
-def _line(context: Context[WithReader], effect: UnknownEffect | DeadLetter) -> dict[str, Any]:
+def _line(context: Context, effect: UnknownEffect | DeadLetter) -> dict[str, Any]:
     pending = effect.pending
     person = context.engine.reader.by_thread(pending.thread)
     return {
@@ -89,7 +84,7 @@ def _line(context: Context[WithReader], effect: UnknownEffect | DeadLetter) -> d
 # --- unknown ----------------------------------------------------------------------------------
 
 
-class UnknownParams(Page, kw_only=True, forbid_unknown_fields=True):
+class UnknownParams(Page, kw_only=True):
     """Which page of the effects of which nobody knows whether they happened."""
 
 
@@ -101,7 +96,7 @@ class UnknownPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/effects/unknown", EFFECTS_GROUP, scope="admin", example=UnknownParams(limit=20))
-def unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
+def unknown(context: Context, params: UnknownParams) -> UnknownPage:
     """List effects that were claimed and of which nobody knows whether they happened."""
     cursor = checked_cursor(params.cursor, _ID)
     effects = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
@@ -113,7 +108,7 @@ def unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
     return UnknownPage(effects=lines, next=next_of(effects, params.limit, lambda effect: effect.cursor))
 
 
-class ResolveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ResolveParams(Params, kw_only=True):
     """What became of an unknown effect, as somebody has found out or decides."""
 
     id: Id
@@ -140,7 +135,7 @@ class Resolved(msgspec.Struct, kw_only=True):
     scope="admin",
     example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
 )
-def resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
+def resolve(context: Context, params: ResolveParams) -> Resolved:
     """Say what became of an unknown effect: it happened, it is sent again, or it is given up."""
     properties = {"why": params.why} if params.why else {}
     outcomes = {
@@ -159,7 +154,7 @@ def resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
 # --- parked -----------------------------------------------------------------------------------
 
 
-class ParkedEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class ParkedEffectsParams(Page, kw_only=True):
     """Which page of the effects that were given up on."""
 
     queue: Queued = ""
@@ -172,22 +167,20 @@ class ParkedEffects(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _dead_letters(
-    context: Context[WithDelivery], params: ParkedEffectsParams | RedriveEffectsParams
-) -> list[DeadLetter]:
+def _dead_letters(context: Context, params: ParkedEffectsParams | RedriveEffectsParams) -> list[DeadLetter]:
     cursor = checked_cursor(params.cursor, _PARKED)
     return context.engine.delivery.dead_letters(context.workspace, params.queue, cursor, params.limit)
 
 
 @operation("GET /v1/effects/parked", EFFECTS_GROUP, scope="admin", example=ParkedEffectsParams(queue="crm", limit=20))
-def parked(context: Context[Needs], params: ParkedEffectsParams) -> ParkedEffects:
+def parked(context: Context, params: ParkedEffectsParams) -> ParkedEffects:
     """List effects of all kinds that were given up on, and why."""
     letters = _dead_letters(context, params)
     lines = [ParkedLine(**_line(context, letter), last=letter.outcome) for letter in letters]
     return ParkedEffects(effects=lines, next=next_of(letters, params.limit, lambda letter: letter.cursor))
 
 
-class RedriveEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class RedriveEffectsParams(Page, kw_only=True):
     """Which effects are to be sent after all."""
 
     queue: Queued = ""
@@ -213,7 +206,7 @@ class RedrivenEffects(msgspec.Struct, kw_only=True):
     scope="admin",
     example=RedriveEffectsParams(queue="crm"),
 )
-def redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
+def redrive(context: Context, params: RedriveEffectsParams) -> RedrivenEffects:
     """Make effects that were given up on due again."""
     looked_at = _dead_letters(context, params)
     letters = [letter for letter in looked_at if not params.ids or letter.pending.id in params.ids]
@@ -224,7 +217,7 @@ def redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> Red
 # --- timers -----------------------------------------------------------------------------------
 
 
-class TimersParams(Page, kw_only=True, forbid_unknown_fields=True):
+class TimersParams(Page, kw_only=True):
     """Which page of the timers."""
 
 
@@ -247,7 +240,7 @@ class TimersPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/effects/timers", EFFECTS_GROUP, scope="admin", example=TimersParams(limit=20))
-def timers(context: Context[Needs], params: TimersParams) -> TimersPage:
+def timers(context: Context, params: TimersParams) -> TimersPage:
     """List what is due later, by due time."""
     after = checked_cursor(params.cursor, _TIMER)
     timers = context.engine.delivery.pending_timers(context.workspace, after, params.limit)
@@ -289,7 +282,7 @@ class QueueList(msgspec.Struct, kw_only=True):
     queues: list[QueueLine]
 
 
-def _queue(context: Context[object], queue_state: QueueState) -> QueueLine:
+def _queue(context: Context, queue_state: QueueState) -> QueueLine:
     circuit = queue_state.circuit
     resting = circuit.rests_at(context.now)
     state = "stopped" if circuit.stopped_at else "resting" if resting else "testing" if circuit.rests else "open"
@@ -307,6 +300,6 @@ def _queue(context: Context[object], queue_state: QueueState) -> QueueLine:
 
 
 @operation("GET /v1/effects/queues", EFFECTS_GROUP, scope="admin")
-def queues(context: Context[WithDelivery], params: NoParams) -> QueueList:
+def queues(context: Context, params: NoParams) -> QueueList:
     """List the queues, and how many effects wait in each or are unknown."""
     return QueueList(queues=[_queue(context, queue) for queue in context.engine.delivery.queues()])

@@ -15,8 +15,7 @@ from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.kernel.disclosure import PERSONAL, free
 from threadline.kernel.erasure import Certificate, Erasure, certificate_of
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Group, always, operation
-from threadline.kernel.ports import WithErasures
+from threadline.kernel.operation import Context, Group, Params, always, operation
 
 ERASURES_GROUP = Group("erasures", "People who were erased: certificates without names.")
 
@@ -27,7 +26,7 @@ _CURSOR = re.compile("[0-9a-f]{32}")
 Counts = Annotated[dict[str, int], Meta(description="How many, by kind; items of a table have its name.")]
 
 
-class EraseParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EraseParams(Params, kw_only=True):
     """Whom to erase, and why."""
 
     id: PersonRef
@@ -56,7 +55,7 @@ class EraseResult(msgspec.Struct, kw_only=True):
     scope="admin",
     example=EraseParams(id="user_id:42", reason="ticket 1234", dry_run=True),
 )
-def erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
+def erase(context: Context, params: EraseParams) -> EraseResult:
     """Erase a person for good, or count what that would remove."""
     erasures = context.engine.erasures
     if params.dry_run:
@@ -111,7 +110,7 @@ def _view(erasure: Erasure) -> ErasureView:
     )
 
 
-class ErasuresParams(Page, kw_only=True, forbid_unknown_fields=True):
+class ErasuresParams(Page, kw_only=True):
     """Which page."""
 
 
@@ -123,7 +122,7 @@ class ErasuresPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/erasures", ERASURES_GROUP, scope="admin", example=ErasuresParams(limit=20))
-def list_(context: Context[WithErasures], params: ErasuresParams) -> ErasuresPage:
+def list_(context: Context, params: ErasuresParams) -> ErasuresPage:
     """List the erasures of people, with their certificates."""
     after = checked_cursor(params.cursor, _CURSOR)
     page = context.engine.erasures.page(context.workspace, after, params.limit)
@@ -132,7 +131,7 @@ def list_(context: Context[WithErasures], params: ErasuresParams) -> ErasuresPag
     )
 
 
-class ErasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ErasureParams(Params, kw_only=True):
     """Which erasure."""
 
     id: Annotated[str, Meta(description="The id of an erasure.", min_length=1, max_length=64)]
@@ -145,7 +144,7 @@ class ErasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
     ended=lambda result: result.state == "done",
 )
-def show(context: Context[WithErasures], params: ErasureParams) -> ErasureView:
+def show(context: Context, params: ErasureParams) -> ErasureView:
     """Show an erasure, how far it has come, and its certificate."""
     return _view(context.engine.erasures.find(context.workspace, params.id))
 
@@ -162,7 +161,7 @@ class ErasedIds(msgspec.Struct, kw_only=True):
     scope="admin",
     example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
 )
-def ids(context: Context[WithErasures], params: ErasureParams) -> ErasedIds:
+def ids(context: Context, params: ErasureParams) -> ErasedIds:
     """List the ids of the events that an erasure has taken out of the log."""
     context.engine.erasures.find(context.workspace, params.id)
     return ErasedIds(ids=list(context.engine.erasures.ids(context.workspace, params.id)))

@@ -9,7 +9,6 @@ from msgspec import Meta
 
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, NoParams, Params, operation
-from threadline.kernel.ports import WithCredentials
 from threadline.kernel.time import format_time
 
 KEYS_GROUP = Group("keys", "Write keys and tokens: make, list and revoke them.")
@@ -67,7 +66,7 @@ def _fields(credential: Any) -> dict[str, Any]:
 
 
 @operation("GET /v1/keys", KEYS_GROUP, scope="admin")
-def list_(context: Context[WithCredentials], params: NoParams) -> KeyList:
+def list_(context: Context, params: NoParams) -> KeyList:
     """List the keys of the workspace."""
     credentials = context.engine.credentials.entries(context.workspace)
     return KeyList([KeyEntry(**_fields(credential)) for credential in credentials])
@@ -81,7 +80,7 @@ def list_(context: Context[WithCredentials], params: NoParams) -> KeyList:
     status=201,
     example=KeyCreateParams(name="shop"),
 )
-def create(context: Context[WithCredentials], params: KeyCreateParams) -> NewKey:
+def create(context: Context, params: KeyCreateParams) -> NewKey:
     """Make a write key or a token; its secret is shown only this once."""
     credentials = context.engine.credentials
     credential, secret = credentials.create(context.workspace, params.kind, params.name, params.scopes)
@@ -95,6 +94,6 @@ def create(context: Context[WithCredentials], params: KeyCreateParams) -> NewKey
     example=KeyRevokeParams(id="0123456789abcdef"),
     scope="admin",
 )
-def revoke(context: Context[WithCredentials], params: KeyRevokeParams) -> KeyEntry:
+def revoke(context: Context, params: KeyRevokeParams) -> KeyEntry:
     """Revoke a key: from now on it opens nothing."""
     return KeyEntry(**_fields(context.engine.credentials.revoke(context.workspace, params.id)))

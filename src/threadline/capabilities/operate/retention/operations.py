@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -14,18 +14,13 @@ from threadline.capabilities.operate.retention.job import EXPIRING_PAGE
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Operation, always, shaped_operation
-from threadline.kernel.ports import WithCatalogue, WithErasures, WithReader
 from threadline.kernel.time import DAY
 
 RETENTION_GROUP = Group("retention", "How long events are stored.")
 COUNTED_MAX = 1_000
 
 
-class Needs(WithCatalogue, WithErasures, WithReader, Protocol):
-    """What is needed here of the engine."""
-
-
-class RetentionParams(Page, kw_only=True, forbid_unknown_fields=True):
+class RetentionParams(Page, kw_only=True):
     """Which people."""
 
     limit: Annotated[int, Meta(description="People to look at in this call.", ge=1, le=1_000)] = EXPIRING_PAGE
@@ -57,7 +52,7 @@ class RetentionPreview(msgspec.Struct, kw_only=True):
 @shaped_operation(
     "GET /v1/retention/preview", RETENTION_GROUP, is_long=always, scope="admin", example=RetentionParams(limit=50)
 )
-def preview(rules: Sequence[Retention], context: Context[Needs], params: RetentionParams) -> RetentionPreview:
+def preview(rules: Sequence[Retention], context: Context, params: RetentionParams) -> RetentionPreview:
     """Show what the declared retention would erase now, a page of people at a time."""
     people, following = context.engine.reader.people(context.workspace, params.cursor, params.limit)
     counts = []

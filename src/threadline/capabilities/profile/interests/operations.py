@@ -34,8 +34,8 @@ from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Group, Operation, operation, shaped_operation
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.operation import Context, Group, Operation, Params, operation, shaped_operation
+from threadline.kernel.ports import Person
 from threadline.kernel.time import DAY, format_duration, parse_duration
 
 INTERESTS_GROUP = Group("interests", "What a person cares about and where they came from.")
@@ -57,7 +57,7 @@ HalfLife = Annotated[Duration, Meta(description="For mode decay, e.g. 14d; given
 # --- rankings ---------------------------------------------------------------------------------
 
 
-class InterestsParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
+class InterestsParams(KnownAsOf, kw_only=True):
     """Whose interests, which, by which formula and at which instant."""
 
     id: PersonRef
@@ -115,7 +115,7 @@ class InterestsResult(msgspec.Struct, kw_only=True):
 @shaped_operation(
     "GET /v1/people/{id}/interests", INTERESTS_GROUP, example=InterestsParams(id="user_id:42", topic="product")
 )
-def of(interests: Interests, context: Context[WithReader], params: InterestsParams) -> InterestsResult:
+def of(interests: Interests, context: Context, params: InterestsParams) -> InterestsResult:
     """Rank what a person cares about, now or as of an instant."""
     half_life = _half_life(params)
     asked = person_as_of(context, params.id, params.as_of, params.known)
@@ -178,7 +178,7 @@ def _value_view(mode: Mode, entry: Entry) -> ValueView:
 # --- summaries --------------------------------------------------------------------------------
 
 
-class SummaryParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
+class SummaryParams(TimeRange, kw_only=True):
     """Whose actions, and which, are summed up."""
 
     id: PersonRef
@@ -211,7 +211,7 @@ class SummaryResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/people/{id}/interests/summary", INTERESTS_GROUP, example=SummaryParams(id="user_id:42"))
-def summary(interests: Interests, context: Context[WithReader], params: SummaryParams) -> SummaryResult:
+def summary(interests: Interests, context: Context, params: SummaryParams) -> SummaryResult:
     """Sum up a person's actions by topic, application, scope and period."""
     asked = person_as_of(context, params.id, None)
     stop = past_instant(context, params.stop, "stop")
@@ -229,7 +229,7 @@ def summary(interests: Interests, context: Context[WithReader], params: SummaryP
 
 
 def _events(
-    context: Context[WithReader], person: Person, types: frozenset[str], start: int | None, stop: int
+    context: Context, person: Person, types: frozenset[str], start: int | None, stop: int
 ) -> Iterator[Recorded]:
     if types:  # where no event shows an interest, none is read: without types it would be all
         yield from context.engine.reader.all_events(person, start=start, stop=stop, types=types)
@@ -255,7 +255,7 @@ def operations(interests: Interests) -> list[Operation]:
 # --- attribution ------------------------------------------------------------------------------
 
 
-class AttributionParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AttributionParams(Params, kw_only=True):
     """Whose first and last touch."""
 
     id: PersonRef
@@ -283,7 +283,7 @@ class AttributionResult(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/people/{id}/attribution", INTERESTS_GROUP, example=AttributionParams(id="user_id:42"))
-def attribution(context: Context[WithReader], params: AttributionParams) -> AttributionResult:
+def attribution(context: Context, params: AttributionParams) -> AttributionResult:
     """Show the first and the latest campaign that a person came from."""
     person = context.engine.reader.person(context.workspace, params.id)
     view = context.engine.reader.views(person, context.now, names=[ATTRIBUTION])[ATTRIBUTION]

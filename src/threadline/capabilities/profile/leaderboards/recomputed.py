@@ -14,12 +14,12 @@ from threadline.capabilities.profile.points.ledger import DAYS_MAX
 from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.operation import Context
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.ports import Person
 from threadline.kernel.ranking import Place
 
 
 def everybody(
-    context: Context[WithReader], board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar
+    context: Context, board: BoardDefinition, period: Period, at: int, scope: str, calendar: Calendar
 ) -> Iterator[tuple[Any, int]]:
     """Each person of a workspace with their score, which is 0 for who is not of the scope. Reads everyone."""
     for person in context.engine.reader.all_people(context.workspace):
@@ -27,7 +27,7 @@ def everybody(
 
 
 def score_of(
-    context: Context[WithReader],
+    context: Context,
     board: BoardDefinition,
     period: Period,
     at: int,
@@ -46,7 +46,7 @@ def score_of(
     return measured(board, view).score
 
 
-def _is_of(context: Context[WithReader], board: BoardDefinition, person: Person, at: int, scope: str) -> bool:
+def _is_of(context: Context, board: BoardDefinition, person: Person, at: int, scope: str) -> bool:
     kind, _, value = scope.partition("=")
     if kind == "segment" and board.segments:
         return value in context.engine.reader.views(person, at, names=["segments"]).get("segments", {})
@@ -54,7 +54,7 @@ def _is_of(context: Context[WithReader], board: BoardDefinition, person: Person,
     return value in profile["tags"] if kind == "tag" else region_of(profile["traits"].get(kind)) == value
 
 
-def _earned(context: Context[WithReader], person: Person, period: Period, at: int, calendar: Calendar) -> int:
+def _earned(context: Context, person: Person, period: Period, at: int, calendar: Calendar) -> int:
     start, stop = period.bounds(calendar)
     if start is not None and calendar.day(start) > calendar.day(context.now) - DAYS_MAX:
         # The days of the ledger are in the person's state still: no need to read the log.

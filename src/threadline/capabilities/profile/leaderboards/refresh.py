@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 from threadline.capabilities.profile.leaderboards.definition import Boards
 from threadline.capabilities.profile.leaderboards.events import LEADERBOARDS_REFRESHED
@@ -11,12 +10,8 @@ from threadline.capabilities.profile.leaderboards.policy import lacks
 from threadline.capabilities.profile.leaderboards.projection import NAME
 from threadline.kernel.event import Event, marks_of
 from threadline.kernel.operation import Refresh, RefreshPart, refresh_reason
-from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.why import Why
-
-
-class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 def boards_refresh(boards: Boards) -> Refresh:
@@ -32,7 +27,7 @@ def boards_refresh(boards: Boards) -> Refresh:
     )
 
 
-def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, str]:
+def _page(boards: Boards, engine: Ports, after: str, limit: int) -> tuple[int, str]:
     if all(board.of_ledger for board in boards.boards):
         return engine.maintenance.write_rows(NAME), ""
     # Rows are marked as written for everybody, so it is everybody who is asked, whatever the workspace.
@@ -44,7 +39,7 @@ def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, s
     return len(page), after
 
 
-def _asked(engine: WithRecorder, boards: Boards, person: Person, why: Why) -> Event:
+def _asked(engine: Ports, boards: Boards, person: Person, why: Why) -> Event:
     # A function of the definitions and of what is known: sent again before anything has happened it is the same event.
     key, at = f"{person.id}/{boards.fingerprint}/{person.position}", engine.recorder.clock()
     return Event(

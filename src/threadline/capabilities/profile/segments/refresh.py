@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Protocol
 
 from threadline.capabilities.profile.segments.definition import Segment
 from threadline.capabilities.profile.segments.events import SEGMENTS_REFRESHED
@@ -13,12 +12,8 @@ from threadline.capabilities.profile.segments.projection import SEGMENTS
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.operation import Refresh, RefreshPart, first_due, refresh_reason, refresh_request
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.why import DEFINITIONS
-
-
-class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 def segments_refresh(segments: Sequence[Segment]) -> Refresh:
@@ -42,7 +37,7 @@ def _lacks(segments: Sequence[Segment], known: PersonView, names: Collection[str
     return _differs(segments, asked, Memberships(known, known.at))
 
 
-def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:
+def _page(segments: Sequence[Segment], engine: Ports, after: str, limit: int) -> tuple[int, str]:
     page, following = engine.reader.people(None, after, limit)
     now, why = engine.recorder.now(), refresh_reason(engine, SEGMENTS.name)
     names = {segment.name for segment in segments}

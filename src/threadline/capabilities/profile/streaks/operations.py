@@ -23,8 +23,8 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Group, Operation, operation, shaped_operation
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.operation import Context, Group, Operation, Params, operation, shaped_operation
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import DAY, HOUR
 
 STREAKS_GROUP = Group("streaks", "Days in a row on which a person was active.")
@@ -78,7 +78,7 @@ class StreakView(msgspec.Struct, kw_only=True):
     milestones: list[MilestoneView]
 
 
-class StreaksParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
+class StreaksParams(KnownAsOf, kw_only=True):
     """Whose streaks, and at which instant."""
 
     id: PersonRef
@@ -94,7 +94,7 @@ class StreaksResult(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/people/{id}/streaks", STREAKS_GROUP, example=StreaksParams(id="user_id:42"))
-def of(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
+def of(context: Context, params: StreaksParams) -> StreaksResult:
     """Show a person's streaks, now or as they stood at an instant."""
     asked = person_as_of(context, params.id, params.as_of, params.known)
     shown = msgspec.convert(asked.views(NAME)[NAME], dict[str, StreakView])
@@ -104,7 +104,7 @@ def of(context: Context[WithReader], params: StreaksParams) -> StreaksResult:
 # --- days -------------------------------------------------------------------------------------
 
 
-class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class DaysParams(Params, kw_only=True):
     """Whose days, from when to when."""
 
     id: PersonRef
@@ -143,7 +143,7 @@ class DaysResult(msgspec.Struct, kw_only=True):
     STREAKS_GROUP,
     example=DaysParams(id="user_id:42", start="2026-03-01", stop="2026-04-01"),
 )
-def days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysResult:
+def days(plan: Plan, context: Context, params: DaysParams) -> DaysResult:
     """List the local days on which a person was active, with what was done and earned."""
     engine, reader = context.engine, Reader(plan)
     person = engine.reader.person(context.workspace, params.id)
@@ -184,7 +184,7 @@ def _day(text: str | None, name: str, otherwise: int) -> int:
     return day
 
 
-def _first_event(plan: Plan, engine: WithReader, person: Person, at: int) -> tuple[str, int]:
+def _first_event(plan: Plan, engine: Ports, person: Person, at: int) -> tuple[str, int]:
     """Id and instant of the first activity of a day."""
     # The state keeps an instant only: 16 bytes a day less, and the log finds it at once. Of what named no zone that is
     # the quarter of an hour, and what counts for other streaks alone is no activity.
@@ -194,7 +194,7 @@ def _first_event(plan: Plan, engine: WithReader, person: Person, at: int) -> tup
     return "", at
 
 
-def _points(plan: Plan, engine: WithReader, person: Person, state: State, since: int, until: int) -> dict[int, int]:
+def _points(plan: Plan, engine: Ports, person: Person, state: State, since: int, until: int) -> dict[int, int]:
     """Points earned by local day: that of the event that earned them."""
     calendar, journey = plan.calendar, dated_window(plan, state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY

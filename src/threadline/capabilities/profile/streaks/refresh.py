@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import Protocol
 
 from threadline.capabilities.profile.streaks.definition import StreakSet
 from threadline.capabilities.profile.streaks.events import STREAKS_REFRESHED
@@ -14,12 +13,8 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.calendar import day_of
 from threadline.kernel.operation import Refresh, RefreshPart, first_due, refresh_reason, refresh_request
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.ports import Ports
 from threadline.kernel.why import DEFINITIONS
-
-
-class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 def milestones_refresh(streaks: StreakSet) -> Refresh | None:
@@ -49,7 +44,7 @@ def _lacks(streaks: StreakSet, known: PersonView, names: Collection[str]) -> boo
     return False
 
 
-def _page(streaks: StreakSet, engine: Needs, after: str, limit: int) -> tuple[int, str]:
+def _page(streaks: StreakSet, engine: Ports, after: str, limit: int) -> tuple[int, str]:
     page, following = engine.reader.people(None, after, limit)
     now, why = engine.recorder.now(), refresh_reason(engine, NAME)
     names = {streak.name for streak in streaks.streaks if streak.milestones}

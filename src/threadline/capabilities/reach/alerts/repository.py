@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from threadline.capabilities.reach.alerts.definition import ALERTS, Active, Alert, Version
 from threadline.kernel.documents import Documents, Numbered, changed
@@ -11,7 +10,6 @@ from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import ALERT_VERSIONS_MAX, ALERTS_MAX, BATCH_WRITES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.personal import StoreTable
-from threadline.kernel.ports import WithCatalogue, WithRecorder, WithShared, WithStore
 from threadline.kernel.store import Check, Delete, Key, Put
 
 NEWEST = "alert_newest"
@@ -21,21 +19,13 @@ VERSIONS = "alert_version"
 _NEWEST, _VERSIONS = Documents(NEWEST, Version), Numbered(VERSIONS, Version)
 
 
-class Reads(WithShared, WithStore, Protocol):
-    """What reading alerts needs of the engine."""
-
-
-class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
-    """What changing alerts needs of the engine."""
-
-
-def active(context: Context[WithShared]) -> Active:
+def active(context: Context) -> Active:
     """The alerts of the workspace that are not withdrawn, as the store has them now."""
     alerts: Active = context.engine.shared.fresh(context.workspace, ALERTS)
     return alerts
 
 
-def newest(context: Context[WithStore], id: str) -> Version:
+def newest(context: Context, id: str) -> Version:
     """The newest version of an alert; raises `NotFound`."""
     stored = _NEWEST.find(context.engine.store, context.workspace, id)
     if stored is None:
@@ -47,17 +37,17 @@ def _unknown(id: str) -> NotFound:
     return NotFound(f"there is no alert {id[:64]!r}", hint="`alerts_list` lists them all")
 
 
-def page(context: Context[WithStore], after: str, limit: int) -> list[tuple[str, Version]]:
+def page(context: Context, after: str, limit: int) -> list[tuple[str, Version]]:
     """The newest versions of a page of alerts, by id."""
     return _NEWEST.page(context.engine.store, context.workspace, after, limit)
 
 
-def versions(context: Context[WithStore], id: str, after: int, limit: int) -> list[Version]:
+def versions(context: Context, id: str, after: int, limit: int) -> list[Version]:
     """The versions of an alert after the ``after``-th, oldest first."""
     return _VERSIONS.after(context.engine.store, context.workspace, id, after, limit)
 
 
-def version(context: Context[WithStore], id: str, number: int) -> Version:
+def version(context: Context, id: str, number: int) -> Version:
     """One version of an alert; raises `NotFound`."""
     known = _VERSIONS.find(context.engine.store, context.workspace, id, number)
     if known is None:
@@ -65,7 +55,7 @@ def version(context: Context[WithStore], id: str, number: int) -> Version:
     return known
 
 
-def at_instant(context: Context[WithStore], at: int) -> Iterator[tuple[str, Version]]:
+def at_instant(context: Context, at: int) -> Iterator[tuple[str, Version]]:
     """The version of each alert that was in force at an instant, by id; withdrawn ones are left out."""
     for id, known in _NEWEST.all(context.engine.store, context.workspace):
         latest = _latest(context, id, known, at)
@@ -73,7 +63,7 @@ def at_instant(context: Context[WithStore], at: int) -> Iterator[tuple[str, Vers
             yield id, latest
 
 
-def _latest(context: Context[WithStore], id: str, newest: Version, at: int) -> Version:
+def _latest(context: Context, id: str, newest: Version, at: int) -> Version:
     """The last version that was written by an instant; the first one if none was."""
     if newest.at <= at:
         return newest
@@ -87,9 +77,7 @@ def _latest(context: Context[WithStore], id: str, newest: Version, at: int) -> V
     return version(context, id, first)
 
 
-def write(
-    context: Context[Needs], id: str, alert: Alert, *, shown_again: bool, expected: int | None
-) -> tuple[Version, bool]:
+def write(context: Context, id: str, alert: Alert, *, shown_again: bool, expected: int | None) -> tuple[Version, bool]:
     """A new version, and whether it is new: what says the same as the newest version is that version."""
 
     def change(before: Version | None) -> Version | None:
@@ -106,7 +94,7 @@ def write(
     return _changed(context, id, change)
 
 
-def withdraw(context: Context[Needs], id: str, note: str) -> tuple[Version, bool]:
+def withdraw(context: Context, id: str, note: str) -> tuple[Version, bool]:
     """The version that withdraws an alert, and whether it is new; raises `NotFound`."""
 
     def change(before: Version | None) -> Version | None:
@@ -121,7 +109,7 @@ def withdraw(context: Context[Needs], id: str, note: str) -> tuple[Version, bool
 
 
 def _next(
-    context: Context[Needs],
+    context: Context,
     before: Version | None,
     alert: Alert,
     *,
@@ -145,15 +133,13 @@ def _next(
     )
 
 
-def _refuse_too_many(context: Context[Needs], id: str) -> None:
+def _refuse_too_many(context: Context, id: str) -> None:
     others = (other for name, other in active(context).items() if name != id)
     if sum(not other.alert.is_over(context.now) for other in others) >= ALERTS_MAX:
         raise LimitExceeded(f"{ALERTS_MAX} alerts are in force or lie ahead, which is the limit; withdraw some first")
 
 
-def _changed(
-    context: Context[Needs], id: str, change: Callable[[Version | None], Version | None]
-) -> tuple[Version, bool]:
+def _changed(context: Context, id: str, change: Callable[[Version | None], Version | None]) -> tuple[Version, bool]:
     """Commit a version; ``change`` is asked again with what is so then if another process was faster."""
 
     def attempt() -> tuple[Version, bool] | None:
@@ -176,7 +162,7 @@ def _changed(
     return changed(f"the alert {id!r}", attempt)
 
 
-def _over(context: Context[Needs], id: str) -> Iterator[Delete | Check]:
+def _over(context: Context, id: str) -> Iterator[Delete | Check]:
     """Take alerts that are over out of those that every reader goes through; their versions stay."""
     ended = [
         (name, entry) for name, entry in active(context).items() if name != id and entry.alert.is_over(context.now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from threadline.capabilities.foundation.conditions import All, Conditions, Subject, read_json
 from threadline.capabilities.foundation.conditions.fields import PROFILE
@@ -16,11 +16,7 @@ from threadline.capabilities.reach.broadcasts.definition import Audience
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Read
-from threadline.kernel.ports import Catalogue, Person, PersonReader, WithReader, WithStore
-
-
-class Needs(WithReader, WithStore, Protocol):
-    """What is needed here of the engine."""
+from threadline.kernel.ports import Catalogue, Person, PersonReader, Ports
 
 
 class Found(NamedTuple):
@@ -57,7 +53,7 @@ class Resolver:
         tags = [IndexPart(PROFILE)] if self._tags and not self._segment else []
         return (*rows, *tags, *(() if self._conditions is None else self._conditions.parts))
 
-    def pages(self, engine: Needs, workspace: str, at: int, size: int) -> Iterator[Found]:
+    def pages(self, engine: Ports, workspace: str, at: int, size: int) -> Iterator[Found]:
         """The whole audience, page by page."""
         after = ""
         while True:
@@ -67,7 +63,7 @@ class Resolver:
             if not after:
                 return
 
-    def page(self, engine: Needs, workspace: str, at: int, after: str, limit: int) -> Found:
+    def page(self, engine: Ports, workspace: str, at: int, after: str, limit: int) -> Found:
         """A page of candidates after an id, and who of them belongs to the audience at an instant."""
         if self._segment:
             rows = member_rows(engine.store, workspace, self._segment, after, limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +12,7 @@ from threadline.kernel.documents import Documents
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.job import Job
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.ports import WithJobs, WithStore
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, query_pages
 from threadline.kernel.time import time_key
 from threadline.kernel.typed import prepared
@@ -28,10 +28,6 @@ RECIPIENT = "broadcast_recipient"
 SHARDS = "0123456789abcdef"
 """The first digits of people's ids: no single partition takes all recipients of a broadcast."""
 JOB_KIND = "broadcast"
-
-
-class Needs(WithStore, WithJobs, Protocol):
-    """What is needed here of the engine."""
 
 
 @prepared
@@ -96,7 +92,7 @@ def page(store: Store, workspace: str, start: int | None, stop: str, limit: int)
 # --- what stops one ---------------------------------------------------------------------------
 
 
-def stopped(engine: Needs, workspace: str, id: str) -> str:
+def stopped(engine: Ports, workspace: str, id: str) -> str:
     """``paused`` or ``cancelled`` if no mail of a broadcast may leave now; else empty."""
     item = engine.store.get([stopped_key(workspace, id)])[0]
     if item is not None:
@@ -105,7 +101,7 @@ def stopped(engine: Needs, workspace: str, id: str) -> str:
     return job.state if job is not None and job.state in ("paused", "cancelled") else ""
 
 
-def stop(engine: Needs, workspace: str, id: str, how: str) -> None:
+def stop(engine: Ports, workspace: str, id: str, how: str) -> None:
     """Let no mail leave that still waits; ``how`` is paused or cancelled."""
     key = stopped_key(workspace, id)
     item = engine.store.get([key])[0]
@@ -117,7 +113,7 @@ def stop(engine: Needs, workspace: str, id: str, how: str) -> None:
         raise Conflict(f"broadcast {id!r} was changed meanwhile; read it again")
 
 
-def unstop(engine: Needs, workspace: str, id: str) -> None:
+def unstop(engine: Ports, workspace: str, id: str) -> None:
     """Let mails leave again, if it was paused. Raises `Conflict` if it was cancelled."""
     item = engine.store.get([stopped_key(workspace, id)])[0]
     if item is not None and item.value != b"paused":
@@ -131,7 +127,7 @@ def stopped_key(workspace: str, id: str) -> Key:
     return Key(STOPPED, workspace, id)
 
 
-def state_of(engine: Needs, workspace: str, id: str, job: Job | None) -> str:
+def state_of(engine: Ports, workspace: str, id: str, job: Job | None) -> str:
     """The state of a broadcast as its author sees it."""
     how = stopped(engine, workspace, id)
     if how:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from threadline.kernel.event import is_thread_id
-from threadline.kernel.ports import WithPublicAddress, WithSigner
+from threadline.kernel.ports import Ports
 
 UNSUBSCRIBE_PATH, PREFERENCES_PATH, CONFIRM_PATH = "/u/{token}", "/p/{token}", "/c/{token}"
 """A path is also the purpose of its tokens. Neither may ever change: links in old mails stay."""
 _HALF = 16
-
-
-class Needs(WithSigner, WithPublicAddress, Protocol):
-    """What is needed here of the engine."""
 
 
 class Recipient(NamedTuple):
@@ -27,27 +23,27 @@ class Recipient(NamedTuple):
     """Empty: everything."""
 
 
-def unsubscribe_url(ports: Needs, workspace: str, person: str, address: str, topic: str) -> str:
+def unsubscribe_url(ports: Ports, workspace: str, person: str, address: str, topic: str) -> str:
     """The one link of `List-Unsubscribe`: POST unsubscribes, GET shows a button. Raises `InvalidSetting` without a
     `public_url`."""
     return _url(ports, UNSUBSCRIBE_PATH, Recipient(workspace, person, address, topic))
 
 
-def preferences_url(ports: Needs, workspace: str, person: str, address: str) -> str:
+def preferences_url(ports: Ports, workspace: str, person: str, address: str) -> str:
     """The page on which somebody chooses their topics."""
     return _url(ports, PREFERENCES_PATH, Recipient(workspace, person, address, ""))
 
 
-def confirm_url(ports: Needs, workspace: str, person: str, address: str, topic: str) -> str:
+def confirm_url(ports: Ports, workspace: str, person: str, address: str, topic: str) -> str:
     """The link of a mail that asks whether somebody really wants a topic."""
     return _url(ports, CONFIRM_PATH, Recipient(workspace, person, address, topic))
 
 
-def _url(ports: Needs, path: str, recipient: Recipient) -> str:
+def _url(ports: Ports, path: str, recipient: Recipient) -> str:
     return ports.public_address.url(path_to(ports, path, recipient))
 
 
-def path_to(ports: WithSigner, path: str, recipient: Recipient) -> str:
+def path_to(ports: Ports, path: str, recipient: Recipient) -> str:
     """The path of one of these pages for a recipient."""
     workspace, person, address, topic = recipient
     # As two numbers an id takes half the room, and headers of mails are short of it.
@@ -55,7 +51,7 @@ def path_to(ports: WithSigner, path: str, recipient: Recipient) -> str:
     return path.replace("{token}", ports.signer.sign(path, workspace, address, topic, *id))
 
 
-def recipient_of(ports: WithSigner, path: str, token: str) -> Recipient | None:
+def recipient_of(ports: Ports, path: str, token: str) -> Recipient | None:
     """Whom the link with this token was made for; None if it is none of ours."""
     signed = ports.signer.read(path, token)
     if signed is None:

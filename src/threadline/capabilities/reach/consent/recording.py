@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,22 +18,14 @@ from threadline.kernel.address import normal_address
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.former_forms import former_addresses
-from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import parse_time
 
 SOURCE = "threadline.consent"
 """The source of what pages record."""
 
 
-class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
-class Finding(WithReader, WithCatalogue, Protocol):
-    """What is needed to find the person of an address."""
-
-
-def identifier_for(engine: Finding, known: KnownAddress) -> Identifier:
+def identifier_for(engine: Ports, known: KnownAddress) -> Identifier:
     """The identifier under which events about an address alone are recorded."""
     workspace, address = known
     rules, given = engine.catalogue.rules, Identifier("email", address)
@@ -50,7 +42,7 @@ def after(last: str, event: Event) -> Event:
     return msgspec.structs.replace(event, occurred_at=max(event.occurred_at, parse_time(last) + 1)) if last else event
 
 
-def person_of(engine: WithReader, workspace: str, id: str) -> Person | None:
+def person_of(engine: Ports, workspace: str, id: str) -> Person | None:
     """The person of an id, who may have been merged; None if there is none any more."""
     try:
         return engine.reader.person(workspace, id)
@@ -65,7 +57,7 @@ class Standing(NamedTuple):
     statements: Statements
 
 
-def standings(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str, Standing]:
+def standings(engine: Ports, consent: Consent, recipient: Recipient) -> dict[str, Standing]:
     """How the recipient stands to each declared topic."""
     views = _views(engine, recipient)
     signalled = views.get("privacy", {}).get("global_privacy_control", False)
@@ -75,13 +67,13 @@ def standings(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str
     }
 
 
-def statements_for(engine: Needs, recipient: Recipient, topics: Iterable[str]) -> dict[str, Statements]:
+def statements_for(engine: Ports, recipient: Recipient, topics: Iterable[str]) -> dict[str, Statements]:
     """What was said about these topics, of the address by anybody and by the person."""
     return _statements(engine, recipient, topics, _views(engine, recipient))
 
 
 def _statements(
-    engine: WithStore, recipient: Recipient, topics: Iterable[str], views: Mapping[str, Any]
+    engine: Ports, recipient: Recipient, topics: Iterable[str], views: Mapping[str, Any]
 ) -> dict[str, Statements]:
     address = normal_address(recipient.address)
     statements = statements_about(engine.store, recipient.workspace, address, list(topics))
@@ -91,7 +83,7 @@ def _statements(
     return statements
 
 
-def _views(engine: Needs, recipient: Recipient) -> dict[str, Any]:
+def _views(engine: Ports, recipient: Recipient) -> dict[str, Any]:
     """What is known of the recipient; empty if there is no such person any more."""
     person = person_of(engine, recipient.workspace, recipient.person)
     if person is None:
@@ -99,7 +91,7 @@ def _views(engine: Needs, recipient: Recipient) -> dict[str, Any]:
     return engine.reader.views(person, engine.recorder.now(), names=["consent", "privacy"])
 
 
-def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: Any) -> None:
+def unsubscribe(engine: Ports, consent: Consent, recipient: Recipient, **more: Any) -> None:
     """Record that the recipient wants no more of the topic, or of any; nothing if that was the last word already."""
     topics = [recipient.topic] if recipient.topic else ["", *consent.topics]
     statements = statements_for(engine, recipient, topics)
@@ -109,14 +101,14 @@ def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: A
         _record(engine, recipient, UNSUBSCRIBED, more, max(unsubscribed, subscribed))
 
 
-def subscribe(engine: Needs, recipient: Recipient, **more: Any) -> None:
+def subscribe(engine: Ports, recipient: Recipient, **more: Any) -> None:
     """Record that the recipient wants the topic, by a link that came to the address and so confirms it."""
     statements = statements_for(engine, recipient, [recipient.topic])[recipient.topic]
     if statements.counted.confirmed <= statements.unsubscribed:
         _record(engine, recipient, SUBSCRIBED, {**more, "confirmed": True}, max(statements))
 
 
-def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any], last: str) -> None:
+def _record(engine: Ports, recipient: Recipient, type: str, more: dict[str, Any], last: str) -> None:
     person = person_of(engine, recipient.workspace, recipient.person)
     identifier = (
         person.identifiers[person.id]

@@ -10,7 +10,7 @@ from threadline.capabilities.reach.consent.rows import Statements, newest_suppre
 from threadline.capabilities.reach.consent.standing import GETS_MAIL, default_of, statements_of_person, status
 from threadline.kernel.address import normal_address
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import WithStore
+from threadline.kernel.ports import Ports
 
 
 class Mailing(NamedTuple):
@@ -23,7 +23,7 @@ class Mailing(NamedTuple):
     view: PersonView
 
 
-def refusals(ports: WithStore, mailings: Sequence[Mailing]) -> list[str]:
+def refusals(ports: Ports, mailings: Sequence[Mailing]) -> list[str]:
     """Why each of these mails may not be sent; empty: it may.
 
     ``invalid_address``; ``suppressed:REASON``, which stops transactional mail too; ``unsubscribed``, ``unconfirmed``

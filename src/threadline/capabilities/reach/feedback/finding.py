@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from threadline.capabilities.reach.feedback.events import MAIL_BOUNCED, MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.reach.feedback.links import message_in
 from threadline.capabilities.reach.feedback.rows import message_of
 from threadline.kernel.event import Recorded, event_id
-from threadline.kernel.ports import EventLog, WithDelivery, WithLog, WithStore
+from threadline.kernel.ports import EventLog, Ports
 from threadline.kernel.sender import EFFECT_UNKNOWN
 
 DISPATCH = "threadline.dispatch"
@@ -20,11 +19,7 @@ _SENT = frozenset({MAIL_SENT, MAIL_BOUNCED})
 _FINAL = frozenset({MAIL_SENT, MAIL_SKIPPED})
 
 
-class FindingPorts(WithLog, WithDelivery, WithStore, Protocol):
-    """What finding a mail needs."""
-
-
-def find_mail(ports: FindingPorts, workspace: str, names: Iterable[str], provider_id: str = "") -> Recorded | None:
+def find_mail(ports: Ports, workspace: str, names: Iterable[str], provider_id: str = "") -> Recorded | None:
     """The outcome of the mail that one of these names means; None if there is none.
 
     ``names`` are addresses with a token and Message-IDs. Feedback about a mail of which nobody knew whether it was sent
@@ -65,7 +60,7 @@ def last_outcomes(log: EventLog, workspace: str, messages: Iterable[str], until:
     return last
 
 
-def _outcome(ports: FindingPorts, workspace: str, message: str) -> Recorded | None:
+def _outcome(ports: Ports, workspace: str, message: str) -> Recorded | None:
     last, number = None, 0
     for last in outcomes_of(ports.log, workspace, message):
         if last.event.type in _SENT:

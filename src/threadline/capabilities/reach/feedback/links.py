@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
 from threadline.capabilities.reach.feedback.tracking import tracked_html, tracked_text
 from threadline.kernel.errors import InvalidSetting
-from threadline.kernel.ports import WithPublicAddress, WithSigner
+from threadline.kernel.ports import Ports
 
 CLICK = "mail_click"
 OPEN = "mail_open"
@@ -18,11 +17,7 @@ _MESSAGE = re.compile(r"[0-9a-f]{32}")
 _TOKEN_IN_ADDRESS = re.compile(r"\+([0-9a-f]{32})@", re.IGNORECASE)
 
 
-class LinkPorts(WithSigner, WithPublicAddress, Protocol):
-    """What signing a link needs."""
-
-
-def track(ports: LinkPorts, workspace: str, message: str, html: str, text: str) -> tuple[str, str]:
+def track(ports: Ports, workspace: str, message: str, html: str, text: str) -> tuple[str, str]:
     """HTML and text of a mail with tracked links, a pixel and a link that only programs find.
 
     Unchanged where nobody has said where the world reaches this server. ``message`` is the id of the mail's effect.
@@ -40,12 +35,12 @@ def track(ports: LinkPorts, workspace: str, message: str, html: str, text: str) 
     return tracked_html(html, click, pixel, _click(ports, workspace, message, "")), tracked_text(text, click)
 
 
-def click_url(ports: LinkPorts, workspace: str, message: str, link: str) -> str:
+def click_url(ports: Ports, workspace: str, message: str, link: str) -> str:
     """The link that records a click and leads to ``link``, and nowhere else; empty for one that is too long."""
     return _click(ports, workspace, message, link) if len(link) <= LINK_LENGTH_MAX else ""
 
 
-def pixel_url(ports: LinkPorts, workspace: str, message: str) -> str:
+def pixel_url(ports: Ports, workspace: str, message: str) -> str:
     """The address of the picture that records an open."""
     return ports.public_address.url(f"/m/o/{ports.signer.sign(OPEN, workspace, message)}.gif")
 
@@ -58,5 +53,5 @@ def message_in(text: str) -> str:
     return local if _MESSAGE.fullmatch(local) else ""
 
 
-def _click(ports: LinkPorts, workspace: str, message: str, link: str) -> str:
+def _click(ports: Ports, workspace: str, message: str, link: str) -> str:
     return ports.public_address.url(f"/m/c/{ports.signer.sign(CLICK, workspace, message, link)}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from threadline.capabilities.reach.feedback.recording import RecordingPorts, Taken, keep, take
+from threadline.capabilities.reach.feedback.recording import Taken, keep, take
 from threadline.kernel.ids import short_hash
+from threadline.kernel.ports import Ports
 from threadline.wire.feedback import Feedback, Kind
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class TakenMail(NamedTuple):
 
 
 def take_mail(
-    ports: RecordingPorts, workspace: str, raw: bytes, recipients: Sequence[str] = (), sender: str | None = None
+    ports: Ports, workspace: str, raw: bytes, recipients: Sequence[str] = (), sender: str | None = None
 ) -> TakenMail:
     """Record what a raw mail says. What can't be matched is kept in the rejected log, apart from automatic replies."""
     # Its hundred expressions are a tenth of what it takes to start, and few processes ever read a mail.

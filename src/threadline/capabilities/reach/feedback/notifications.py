@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 
 from threadline.capabilities.reach.feedback.mails import take_mail
-from threadline.capabilities.reach.feedback.recording import RecordingPorts, Taken, keep, take
+from threadline.capabilities.reach.feedback.recording import Taken, keep, take
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import is_workspace
 from threadline.kernel.ids import short_hash
-from threadline.kernel.ports import WithWeb
+from threadline.kernel.ports import Ports
 from threadline.wire.feedback import Received, UnreadableFeedback
 from threadline.wire.ses import read_ses
 from threadline.wire.sns import CERTIFICATE_BYTES_MAX, check_addresses, check_signature, read_envelope
@@ -19,17 +18,13 @@ CERTIFICATES_MAX = 16
 _TEXT_LENGTH_MAX = 100_000
 
 
-class NotificationPorts(RecordingPorts, WithWeb, Protocol):
-    """What taking a message of SNS needs."""
-
-
 class Certificates:
     """Certificates of SNS by address, fetched once in a process. Only addresses that were checked are asked for."""
 
     def __init__(self) -> None:
         self._known: dict[str, bytes] = {}
 
-    def at(self, ports: WithWeb, url: str) -> bytes:
+    def at(self, ports: Ports, url: str) -> bytes:
         """The certificate at an address."""
         certificate = self._known.get(url)
         if certificate is None:
@@ -40,7 +35,7 @@ class Certificates:
 
 
 def take_envelope(
-    ports: NotificationPorts, workspace: str, body: bytes, topics: Collection[str], certificates: Certificates
+    ports: Ports, workspace: str, body: bytes, topics: Collection[str], certificates: Certificates
 ) -> list[Taken]:
     """Take a message that anybody may have posted. Raises `ForgedMessage` for one that SNS has not sent."""
     envelope = read_envelope(body)
@@ -53,7 +48,7 @@ def take_envelope(
     return take_notification(ports, workspace, envelope.message, of_any=True)
 
 
-def take_queued(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]:
+def take_queued(ports: Ports, workspace: str, text: str) -> list[Taken]:
     """Take a message from a queue that a topic writes to, in the envelope of SNS or raw: about mails of this workspace.
 
     Whoever hands it in may speak for their own workspace only.
@@ -65,7 +60,7 @@ def take_queued(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]
     return take_notification(ports, workspace, envelope.message) if envelope.type == "Notification" else []
 
 
-def take_notification(ports: RecordingPorts, workspace: str, text: str, *, of_any: bool = False) -> list[Taken]:
+def take_notification(ports: Ports, workspace: str, text: str, *, of_any: bool = False) -> list[Taken]:
     """Record what SES says. What cannot be read is kept in the rejected log. Raises `NotYet`."""
     try:
         feedback = read_ses(text)

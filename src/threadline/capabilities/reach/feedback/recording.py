@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,14 +21,14 @@ from threadline.capabilities.reach.feedback.events import (
     SOURCE,
 )
 from threadline.capabilities.reach.feedback.fetches import MAIL_FETCHES, State, by_machine, fetch_of, repeated
-from threadline.capabilities.reach.feedback.finding import FindingPorts, find_mail
+from threadline.capabilities.reach.feedback.finding import find_mail
 from threadline.capabilities.reach.feedback.machines import is_image_proxy, machine_agent
 from threadline.capabilities.reach.feedback.repetitions import count_only
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import BY_MACHINE, Event, Recorded
 from threadline.kernel.ids import short_hash
-from threadline.kernel.ports import WithCatalogue, WithJobs, WithReader, WithRecorder, WithRejected
+from threadline.kernel.ports import Ports
 from threadline.kernel.rejected import RejectedEntry, keepable
 from threadline.kernel.time import MINUTE
 from threadline.wire.feedback import Feedback, Kind
@@ -44,10 +44,6 @@ _TYPES: dict[Kind, str] = {
     "complained": MAIL_COMPLAINED,
     "replied": MAIL_REPLIED,
 }
-
-
-class RecordingPorts(FindingPorts, WithCatalogue, WithJobs, WithReader, WithRecorder, WithRejected, Protocol):
-    """What recording feedback needs."""
 
 
 class Taken(NamedTuple):
@@ -66,7 +62,7 @@ class NotYet(Unavailable):
     code = "not_yet"
 
 
-def take(ports: RecordingPorts, workspace: str, feedback: Feedback, payload: Any = None) -> Taken:
+def take(ports: Ports, workspace: str, feedback: Feedback, payload: Any = None) -> Taken:
     """Record feedback. Raises `NotYet` if it is about a mail so new that it may still become known.
 
     What is about no mail of ours goes to the rejected log, as ``payload`` if that is given.
@@ -83,7 +79,7 @@ def take(ports: RecordingPorts, workspace: str, feedback: Feedback, payload: Any
     return record(ports, sent, feedback)
 
 
-def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
+def record(ports: Ports, sent: Recorded, feedback: Feedback) -> Taken:
     """Record feedback about a mail that is found."""
     message, address = _text(sent.event, "message"), _text(sent.event, "address")
     details = dict(feedback.details)
@@ -121,7 +117,7 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
     return Taken("recorded" if receipt.status == "accepted" else "duplicate", receipt.id, message)
 
 
-def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: str, payload: Any) -> None:
+def keep(ports: Ports, workspace: str, key: str, code: str, message: str, payload: Any) -> None:
     """Keep what could not be read or matched in the rejected log."""
     if isinstance(payload, Feedback):
         payload = {**payload._asdict(), "details": dict(payload.details)}
@@ -156,7 +152,7 @@ def _fetch(event: Event, kind: Kind, why: str) -> Event:
     )
 
 
-def _why(ports: WithCatalogue, sent: Recorded, event: Event, opened: bool, fetches: State) -> str:
+def _why(ports: Ports, sent: Recorded, event: Event, opened: bool, fetches: State) -> str:
     """Why a fetch is a machine's, as far as is known when it comes in; empty: it may be a person's."""
     agent = str(event.properties.get("agent", ""))
     if why := _text(event, "why") or machine_agent(agent, opened):

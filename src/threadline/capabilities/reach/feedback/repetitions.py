@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from threadline.capabilities.reach.feedback.events import MAIL_FETCHED, MAIL_SCA
 from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
-from threadline.kernel.ports import Ports, WithJobs, WithStore
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Delete, Key, Put
 from threadline.kernel.time import HOUR, MINUTE
 
@@ -21,11 +21,7 @@ _LATE = MINUTE
 """How long after its hour a process may still count."""
 
 
-class Needs(WithJobs, WithStore, Protocol):
-    """What is needed here of the engine."""
-
-
-def count_only(ports: Needs, workspace: str, like: str, now: int) -> None:
+def count_only(ports: Ports, workspace: str, like: str, now: int) -> None:
     """Count a fetch like that of an event; after the hour an event has how many."""
     hour = now // HOUR
     job = f"{JOB_KIND}.{hour}"

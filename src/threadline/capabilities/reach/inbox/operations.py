@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -15,19 +15,15 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.inbox import INBOX, PROVIDER_URL, InboxMessage, body_key, summaries, summary_key
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import BATCH_WRITES_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Group, NoParams, operation
-from threadline.kernel.ports import WithCatalogue, WithStore
+from threadline.kernel.operation import Context, Group, NoParams, Params, operation
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Delete, Item
 
 INBOX_GROUP = Group("inbox", "Mail as it was sent in development: none left the machine.")
 Id = Annotated[str, Meta(description="A message's id, as `inbox_list` gives it.", min_length=1, max_length=100)]
 
 
-class InboxNeeds(WithCatalogue, WithStore, Protocol):
-    """What is needed here of the engine."""
-
-
-class InboxListParams(Page, kw_only=True, forbid_unknown_fields=True):
+class InboxListParams(Page, kw_only=True):
     """Which messages, and which page of them."""
 
     to: Annotated[str, Meta(description="Only to addresses that contain this.", max_length=320)] = ""
@@ -54,7 +50,7 @@ class InboxListResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class InboxShowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class InboxShowParams(Params, kw_only=True):
     """Which message."""
 
     id: Id
@@ -92,13 +88,13 @@ class InboxClearResult(msgspec.Struct, kw_only=True):
     removed: int
 
 
-def has_inbox(engine: WithCatalogue) -> bool:
+def has_inbox(engine: Ports) -> bool:
     """Whether mail goes to the inbox."""
     queues = engine.catalogue.queues.values()
     return any(queue.kind == "mail" and queue.destination.url == PROVIDER_URL for queue in queues)
 
 
-def refuse_elsewhere(engine: WithCatalogue) -> None:
+def refuse_elsewhere(engine: Ports) -> None:
     """Raise `NotFound` unless mail goes to the inbox."""
     if not has_inbox(engine):
         hint = "It is there where the section `mail` has the provider `inbox:`, its default."
@@ -106,7 +102,7 @@ def refuse_elsewhere(engine: WithCatalogue) -> None:
 
 
 @operation("GET /v1/dev/inbox", INBOX_GROUP, example=InboxListParams(to="ana@example.com"))
-def list_(context: Context[InboxNeeds], params: InboxListParams) -> InboxListResult:
+def list_(context: Context, params: InboxListParams) -> InboxListResult:
     """List mail that was sent to the development inbox."""
     refuse_elsewhere(context.engine)
     wanted = params.to.lower()
@@ -117,7 +113,7 @@ def list_(context: Context[InboxNeeds], params: InboxListParams) -> InboxListRes
     return InboxListResult(messages=messages, next=following)
 
 
-def _newest_first(context: Context[InboxNeeds], before: str) -> Iterator[Item]:
+def _newest_first(context: Context, before: str) -> Iterator[Item]:
     """The summaries, the newest first, before the one with this id."""
     while True:
         page = context.engine.store.query(
@@ -148,7 +144,7 @@ def _line(item: Item) -> InboxLine:
     INBOX_GROUP,
     example=InboxShowParams(id="00060d1a2b3c4d5e.0123456789abcdef0123456789abcdef"),
 )
-def show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowResult:
+def show(context: Context, params: InboxShowParams) -> InboxShowResult:
     """Show a mail of the development inbox: headers, HTML, text, links and the raw message."""
     refuse_elsewhere(context.engine)
     keys = [key(context.workspace, params.id) for key in (summary_key, body_key)]
@@ -171,7 +167,7 @@ def show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowResu
 
 
 @operation("POST /v1/dev/inbox/clear", INBOX_GROUP, done=("Emptied the development inbox",), scope="write")
-def clear(context: Context[InboxNeeds], params: NoParams) -> InboxClearResult:
+def clear(context: Context, params: NoParams) -> InboxClearResult:
     """Remove all mail from the development inbox."""
     refuse_elsewhere(context.engine)
     ids = [item.key.sort for item in _newest_first(context, "")]

@@ -31,7 +31,6 @@ from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
 MODELS = ("first", "last", "linear", "position", "decay", "markov")
@@ -99,7 +98,7 @@ ORDER BY about, source, target, is_won
 """
 
 
-class AttributionParams(Span, kw_only=True, forbid_unknown_fields=True):
+class AttributionParams(Span, kw_only=True):
     """What a conversion is, those of the range of time, and what a touch is."""
 
     event: Annotated[Step, Meta(description="What counts as a conversion.")] = "purchase_completed"
@@ -175,7 +174,7 @@ def attribution_picture(result: Attribution) -> Chart:
     example=AttributionParams(event="purchase_completed", channel="context.campaign.source", value="total"),
     picture=attribution_picture,
 )
-def attribution(context: Context[WithAnalytics], params: AttributionParams) -> Attribution:
+def attribution(context: Context, params: AttributionParams) -> Attribution:
     """Credit conversions to the channels before them, by six models."""
     event, touches = step_of(params.event, "event"), step_of(params.touches, "touches")
     table, about = asked(

@@ -23,7 +23,6 @@ from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 
 # Sums have an order: otherwise their last digits would change from answer to answer.
 _SQL = f"""
@@ -41,7 +40,7 @@ ORDER BY cohort, period
 """  # noqa: S608 — our own parts
 
 
-class CohortsParams(CohortParams, kw_only=True, forbid_unknown_fields=True):
+class CohortsParams(CohortParams, kw_only=True):
     """Who is looked at, and what of theirs is added up."""
 
     event: Annotated[Step, Meta(description="What is counted.")] = "purchase_completed"
@@ -101,7 +100,7 @@ def cohorts_picture(result: Cohorts) -> Chart:
     example=CohortsParams(first="purchase_completed", value="total", per="month", periods=6),
     picture=cohorts_picture,
 )
-def cohorts(context: Context[WithAnalytics], params: CohortsParams) -> Cohorts:
+def cohorts(context: Context, params: CohortsParams) -> Cohorts:
     """Add up what people do or spend as they age, by the period in which they began."""
     counted, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
     parts = cohort_parts(params, context.now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -22,7 +22,6 @@ from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import free, not_personal
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics, WithCatalogue
 from threadline.kernel.time import to_datetime
 
 COMPARED, BASELINE = "compared", "baseline"
@@ -101,11 +100,7 @@ FROM (
 """
 
 
-class Needs(WithAnalytics, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
-class DistributionParams(Span, kw_only=True, forbid_unknown_fields=True):
+class DistributionParams(Span, kw_only=True):
     """Which feature, of whom and when, and what to compare with. Whole days, UTC, lie within a range of time or not."""
 
     feature: Annotated[
@@ -209,7 +204,7 @@ def _read(params: DistributionParams) -> tuple[IndexPart, ...]:
     example=DistributionParams(feature="monetary_total", baseline_stop="2026-01-01T00:00:00Z"),
     picture=distribution_picture,
 )
-def distribution(context: Context[Needs], params: DistributionParams) -> Distribution:
+def distribution(context: Context, params: DistributionParams) -> Distribution:
     """Show how a feature is spread over people, and how far it has drifted."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.feature])
     is_compared = bool(params.baseline_segment or params.baseline_start or params.baseline_stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -37,7 +37,6 @@ from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import EVENT_TYPE, Choice, Context, always, operation
-from threadline.kernel.ports import WithAnalytics, WithCatalogue, WithStore
 from threadline.kernel.time import parse_duration
 
 FEW = 30
@@ -72,11 +71,7 @@ FROM outcomes GROUP BY arm ORDER BY arm
 """
 
 
-class Needs(WithAnalytics, WithCatalogue, WithStore, Protocol):
-    """What is needed here of the engine."""
-
-
-class ExperimentParams(Span, kw_only=True, forbid_unknown_fields=True):
+class ExperimentParams(Span, kw_only=True):
     """Who was assigned to what, and what counts. The range of time is that of the assignment."""
 
     broadcast: Annotated[
@@ -214,7 +209,7 @@ def experiment_picture(result: Experiment) -> Chart:
     needs=(("step", "journey"),),
     picture=experiment_picture,
 )
-def experiment(context: Context[Needs], params: ExperimentParams) -> Experiment:
+def experiment(context: Context, params: ExperimentParams) -> Experiment:
     """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
     assignment, metric = assignment_of(context, params), step_of(params.metric, "metric")
     table, about = asked(

@@ -31,7 +31,6 @@ from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
 from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
 # Instants are microseconds: DuckDB takes the difference of two with a time zone by a calendar, which is slower than all
@@ -69,7 +68,7 @@ ORDER BY value = $other, value, step
 """
 
 
-class FunnelParams(Span, kw_only=True, forbid_unknown_fields=True):
+class FunnelParams(Span, kw_only=True):
     """The steps, and who is looked at: those who entered in the range of time, whenever they came further."""
 
     steps: Annotated[
@@ -147,7 +146,7 @@ def funnel_picture(result: Funnel) -> Chart:
     example=FunnelParams(steps=["product_viewed", "checkout_started", "purchase_completed"], window="7d"),
     picture=funnel_picture,
 )
-def funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
+def funnel(context: Context, params: FunnelParams) -> Funnel:
     """Count who gets from step to step within a time, and how long it takes."""
     steps = [step_of(step, "steps") for step in params.steps]
     value = value_of(params.by) if params.by else Value("''")

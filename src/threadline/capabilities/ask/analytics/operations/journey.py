@@ -16,7 +16,6 @@ from threadline.capabilities.reach.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 
 # A run is all events with its id, numbered by `n`. What leads on begins with the step at which the run waited; the path
 # of a single mail on another event does not, and is no step of anybody's way. Where it was left is its last step: the
@@ -59,7 +58,7 @@ FROM (
 """
 
 
-class JourneyFlowParams(Span, kw_only=True, forbid_unknown_fields=True):
+class JourneyFlowParams(Span, kw_only=True):
     """Which journey. The range of time is that in which people entered it."""
 
     journey: Name
@@ -114,7 +113,7 @@ def flow_picture(result: JourneyFlow) -> Chart:
     example=JourneyFlowParams(journey="welcome"),
     picture=flow_picture,
 )
-def journey(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
+def journey(context: Context, params: JourneyFlowParams) -> JourneyFlow:
     """Count who came to each step of a journey, along which arrow, and where people left it."""
     given = {
         "types": listed(RUN_EVENTS),

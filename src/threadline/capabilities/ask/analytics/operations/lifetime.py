@@ -35,7 +35,6 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
 BINS = 20
@@ -57,7 +56,7 @@ FROM people
 """
 
 
-class LifetimeParams(Span, kw_only=True, forbid_unknown_fields=True):
+class LifetimeParams(Span, kw_only=True):
     """What a purchase is, and how far to look ahead."""
 
     event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
@@ -124,7 +123,7 @@ def lifetime_picture(result: Lifetime) -> Chart:
     example=LifetimeParams(event="purchase_completed", value="total", weeks=26),
     picture=lifetime_picture,
 )
-def lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifetime:
+def lifetime(context: Context, params: LifetimeParams) -> Lifetime:
     """Say who will buy again, how often and for how much."""
     np, stop = numbers("numpy"), time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)

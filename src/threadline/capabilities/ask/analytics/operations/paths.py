@@ -29,7 +29,6 @@ from threadline.kernel.chart import Axis, Chart, Flow
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
 ENDED = "(end)"
@@ -68,7 +67,7 @@ FROM (
 """
 
 
-class PathsParams(Span, kw_only=True, forbid_unknown_fields=True):
+class PathsParams(Span, kw_only=True):
     """Where the ways begin. The range of time is that of the event at which they begin."""
 
     start_at: Annotated[Step, Meta(description="The event that ways begin at; `*`: at the beginning of sessions.")] = (
@@ -132,7 +131,7 @@ def paths_picture(result: Paths) -> Chart:
     example=PathsParams(start_at="product_viewed", depth=3),
     picture=paths_picture,
 )
-def paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
+def paths(context: Context, params: PathsParams) -> Paths:
     """Follow what people do after an event, or did before it, step by step."""
     value = property_sql(params.by or "event.type", "by")
     numbered = {

@@ -23,7 +23,6 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
 PERIODS_MAX = 104
@@ -57,7 +56,7 @@ _ROLLING = """(
   )"""
 
 
-class CohortParams(Span, kw_only=True, forbid_unknown_fields=True):
+class CohortParams(Span, kw_only=True):
     """Who is looked at: those who began in the range of time."""
 
     first: Annotated[Step, Meta(description="A person's first event of this kind is where they begin.")] = "*"
@@ -65,7 +64,7 @@ class CohortParams(Span, kw_only=True, forbid_unknown_fields=True):
     periods: Annotated[int, Meta(description="How many periods after the first.", ge=1, le=PERIODS_MAX)] = 8
 
 
-class RetentionParams(CohortParams, kw_only=True, forbid_unknown_fields=True):
+class RetentionParams(CohortParams, kw_only=True):
     """Who is looked at, and what counts as coming back."""
 
     returning: Annotated[Step, Meta(description="What counts as being there.")] = "*"
@@ -136,7 +135,7 @@ def retention_picture(result: Retention) -> Chart:
     example=RetentionParams(first="*", returning="purchase_completed", per="month", periods=6),
     picture=retention_picture,
 )
-def retention(context: Context[WithAnalytics], params: RetentionParams) -> Retention:
+def retention(context: Context, params: RetentionParams) -> Retention:
     """Count who comes back, by the period in which they began."""
     present = Sql(_BOUNDED if params.kind == "bounded" else _ROLLING)
     returning = Sql(step_of(params.returning, "returning").sql)

@@ -26,7 +26,6 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
 SCORES = 5
@@ -68,7 +67,7 @@ ORDER BY person <> '', if(person = '', recency * 10 + frequency, recency + frequ
 """
 
 
-class RfmParams(Span, kw_only=True, forbid_unknown_fields=True):
+class RfmParams(Span, kw_only=True):
     """What a purchase is, and of whom people are listed."""
 
     event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
@@ -147,7 +146,7 @@ def rfm_picture(result: Rfm) -> Chart:
     example=RfmParams(value="total", group="at risk"),
     picture=rfm_picture,
 )
-def rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
+def rfm(context: Context, params: RfmParams) -> Rfm:
     """Score people by how lately, how often and for how much they bought."""
     stop = time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)

@@ -33,7 +33,6 @@ from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration, to_datetime
 
 # A period without a session is a row with 0: without it a line would be drawn straight across.
@@ -67,7 +66,7 @@ ORDER BY period NULLS FIRST, value = $other, value
 """
 
 
-class SessionsParams(Span, kw_only=True, forbid_unknown_fields=True):
+class SessionsParams(Span, kw_only=True):
     """What belongs to a session. The range of time is that in which it began."""
 
     events: Annotated[Step, Meta(description="Which events make up sessions.")] = "*"
@@ -147,7 +146,7 @@ def sessions_picture(result: Sessions) -> Chart:
     example=SessionsParams(gap="30m", per="week", by="context.campaign.source"),
     picture=sessions_picture,
 )
-def sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessions:
+def sessions(context: Context, params: SessionsParams) -> Sessions:
     """Count visits by the pauses between events, how long they last and how much happens in them."""
     value = value_of(params.by) if params.by else Value("''")
     numbered = {

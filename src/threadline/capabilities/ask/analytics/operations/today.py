@@ -13,7 +13,6 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.event_type import ACTIVITY
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import DAY, to_datetime
 
 _SQL = f"""
@@ -64,7 +63,7 @@ class Today(Answered, kw_only=True):
 
 
 @operation("GET /v1/analytics/today", ANALYTICS_GROUP, is_long=always)
-def today(context: Context[WithAnalytics], params: NoParams) -> Today:
+def today(context: Context, params: NoParams) -> Today:
     """Compare today with the same hours of the day before: people, new people, events by type."""
     midnight = context.now // DAY * DAY
     given = {

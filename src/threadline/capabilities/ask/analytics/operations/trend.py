@@ -35,7 +35,6 @@ from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
-from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
 # A period without an event is a row with 0: without it a line would be drawn straight across.
@@ -62,7 +61,7 @@ ORDER BY value = $other, value, period
 """
 
 
-class TrendParams(Span, kw_only=True, forbid_unknown_fields=True):
+class TrendParams(Span, kw_only=True):
     """What to count, and by what."""
 
     event: Annotated[TypeName, Meta(description="Only events of this type; empty: all of the person's own.")] = ""
@@ -120,7 +119,7 @@ def trend_picture(result: Trend) -> Chart:
     example=TrendParams(event="purchase_completed", per="week", by="plan"),
     picture=trend_picture,
 )
-def trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
+def trend(context: Context, params: TrendParams) -> Trend:
     """Count an event and the people who had it, by day, week or month."""
     value = value_of(params.by) if params.by else Value("''")
     start, stop = time_param(params.start), time_param(params.stop)

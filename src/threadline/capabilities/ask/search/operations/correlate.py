@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.ask.search.linked import Needs as NetworkNeeds
 from threadline.capabilities.ask.search.linked import Network
 from threadline.capabilities.ask.search.operations import SEARCH_GROUP
 from threadline.capabilities.ask.search.operations.find import people_by_thread
@@ -17,15 +16,14 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import CORRELATED_EVENTS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Choice, Context, always, operation
-from threadline.kernel.ports import WithReader
+from threadline.kernel.operation import Choice, Context, Params, always, operation
 from threadline.kernel.search import Query
 
 DECISIONS_OF_RULE = 20
 """The newest decisions of a rule, from which its network begins."""
 
 
-class CorrelateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class CorrelateParams(Params, kw_only=True):
     """Where to begin."""
 
     id: Annotated[
@@ -63,10 +61,6 @@ class Correlated(msgspec.Struct, kw_only=True):
     complete: Annotated[bool, Meta(description="Whether that is the whole log.")]
 
 
-class Needs(NetworkNeeds, WithReader, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "GET /v1/search/correlate",
     SEARCH_GROUP,
@@ -74,7 +68,7 @@ class Needs(NetworkNeeds, WithReader, Protocol):
     example=CorrelateParams(id="0123456789abcdef0123456789abcdef"),
     choices=(Choice(("id", "rule"), required=True),),
 )
-def correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
+def correlate(context: Context, params: CorrelateParams) -> Correlated:
     """Show everything linked to an event, a decision, a mail, a rule or an object."""
     network = Network(context, params.limit)
     if params.rule:

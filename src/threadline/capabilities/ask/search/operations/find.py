@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -21,7 +21,6 @@ from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithLog, WithReader, WithSearch
 from threadline.kernel.search import Matches, Phrase, Query
 
 LIMIT_MAX = 200
@@ -36,7 +35,7 @@ SearchCursor = Annotated[
 """Where a page of what a search finds begins."""
 
 
-class FindParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
+class FindParams(TimeRange, kw_only=True):
     """What to search for. Everything that is given must be true of an event; nothing given is every event."""
 
     text: Annotated[
@@ -100,17 +99,13 @@ class Found(msgspec.Struct, kw_only=True):
     facets: FacetsView | None = None
 
 
-class Needs(WithSearch, WithReader, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "GET /v1/search",
     SEARCH_GROUP,
     is_long=always,
     example=FindParams(text='"red shoes" -returned', type="purchase_completed"),
 )
-def find(context: Context[Needs], params: FindParams) -> Found:
+def find(context: Context, params: FindParams) -> Found:
     """Find events and decisions by words, type, person, rule, status and time."""
     engine = context.engine
     threads = None
@@ -144,7 +139,7 @@ def find(context: Context[Needs], params: FindParams) -> Found:
     )
 
 
-def matching_events(context: Context[WithLog], query: Query, matches: Matches) -> dict[str, Recorded]:
+def matching_events(context: Context, query: Query, matches: Matches) -> dict[str, Recorded]:
     """The events of a page, in its order. What was erased a moment ago is gone, and times are compared exactly."""
     by_id = context.engine.log.events(context.workspace, matches.ids)
     events = {id: by_id[id] for id in matches.ids if id in by_id}
@@ -157,7 +152,7 @@ def matching_events(context: Context[WithLog], query: Query, matches: Matches) -
     }
 
 
-def people_by_thread(context: Context[WithReader], events: Iterable[Recorded]) -> dict[str, str]:
+def people_by_thread(context: Context, events: Iterable[Recorded]) -> dict[str, str]:
     """Thread -> the id of the person whose it is now."""
     people = context.engine.reader.by_threads(list(dict.fromkeys(event.thread for event in events)))
     return {thread: person.id for thread, person in people.items()}

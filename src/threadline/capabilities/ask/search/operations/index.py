@@ -9,8 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.ask.search.operations import SEARCH_GROUP
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, NoParams, always, operation
-from threadline.kernel.ports import Ports, WithSearch
+from threadline.kernel.operation import Context, NoParams, Params, always, operation
 
 SYNC_EVENTS = 100_000
 
@@ -27,7 +26,7 @@ class SearchStatus(msgspec.Struct, kw_only=True):
     location: str
 
 
-class SyncParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SyncParams(Params, kw_only=True):
     """How far to bring it."""
 
     rebuild: Annotated[bool, Meta(description="Forget everything first, and begin at the start of the log.")] = False
@@ -37,7 +36,7 @@ class SyncParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 @operation("GET /v1/search/status", SEARCH_GROUP, scope="admin")
-def status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
+def status(context: Context, params: NoParams) -> SearchStatus:
     """Show how far the search index has come, and how large it is."""
     status = context.engine.search.status()
     return SearchStatus(
@@ -58,7 +57,7 @@ def status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
     scope="admin",
     example=SyncParams(),
 )
-def sync(context: Context[Ports], params: SyncParams) -> SearchStatus:
+def sync(context: Context, params: SyncParams) -> SearchStatus:
     """Bring the search index to the end of the log, or build it anew."""
     if params.rebuild:
         context.engine.search.rebuild()

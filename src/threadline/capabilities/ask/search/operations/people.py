@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -22,13 +22,12 @@ from threadline.capabilities.profile.people.operations.people import (
     fits,
     summary,
 )
-from threadline.capabilities.profile.people.operations.people import Needs as PeopleNeeds
 from threadline.kernel.errors import InvalidValue, NotConfigured, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX, SEARCH_WORDS_MAX
-from threadline.kernel.operation import JSON_TEXT, Context, always, operation
-from threadline.kernel.ports import Person, WithSearch
+from threadline.kernel.operation import JSON_TEXT, Context, Params, always, operation
+from threadline.kernel.ports import Person
 from threadline.kernel.search import Phrase, Query
 
 LIMIT_MAX = 100
@@ -42,7 +41,7 @@ _NAMING = ("identifiers.", "context.traits.")
 """Paths of what names the person of an event, whatever its type."""
 
 
-class PeopleFindParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PeopleFindParams(Params, kw_only=True):
     """What to look for; nothing: who was active last."""
 
     text: Annotated[
@@ -91,14 +90,10 @@ class PeopleFound(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class Needs(PeopleNeeds, WithSearch, Protocol):
-    """What is needed here of the engine."""
-
-
 class _Page(msgspec.Struct):
     """A page in the making."""
 
-    context: Context[Needs]
+    context: Context
     params: PeopleFindParams
     condition: Conditions | None
     people: dict[str, PersonFound] = {}
@@ -116,7 +111,7 @@ class _Page(msgspec.Struct):
 
 
 @operation("GET /v1/people-found", PEOPLE_GROUP, is_long=always, example=PeopleFindParams(text="ada lov"))
-def find(context: Context[Needs], params: PeopleFindParams) -> PeopleFound:
+def find(context: Context, params: PeopleFindParams) -> PeopleFound:
     """Find people by part of a name, an address or an identifier; without a text, who was active last."""
     text = params.text.strip()
     page = _Page(context, params, condition_of(context, params.when) if params.when else None)
@@ -144,7 +139,7 @@ def _ordered(page: _Page, text: str) -> list[PersonFound]:
     return people if text else sorted(people, key=lambda person: person.last_seen_at or "", reverse=True)
 
 
-def _named(context: Context[Needs], text: str) -> Iterator[Person]:
+def _named(context: Context, text: str) -> Iterator[Person]:
     """People of whom the text is a whole identifier or the id."""
     for ref in (text, *(f"{kind}:{text}" for kind in _EXACT_KINDS)):
         try:
@@ -233,7 +228,7 @@ def _looked_at(page: _Page, text: str, after: str) -> tuple[int, str]:
             return read, after
 
 
-def _part_of(context: Context[Needs], person: Person, wanted: list[str]) -> Highlight | None:
+def _part_of(context: Context, person: Person, wanted: list[str]) -> Highlight | None:
     """The first text that names the person and has one of the words in it, if every word is in some."""
     traits = context.engine.reader.views(person, context.now, names=["profile"])["profile"]["traits"]
     texts = [(f"identifiers.{own.kind}", own.value) for own in person.identifiers.values()]

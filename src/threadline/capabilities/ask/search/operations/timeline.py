@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.ask.search.documents import ids_named
-from threadline.capabilities.ask.search.linked import Needs as NetworkNeeds
 from threadline.capabilities.ask.search.linked import Network
 from threadline.capabilities.ask.search.operations import SEARCH_GROUP
 from threadline.capabilities.decide.rules.projection import decision_of
@@ -27,13 +26,12 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.policy import TIMER_FIRED
-from threadline.kernel.ports import WithReader
 
 LED_TO_MAX = 500
 """Events that the events of one page led to."""
 
 
-class TimelineParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+class TimelineParams(TimePage, kw_only=True):
     """Whose timeline, and which part of it."""
 
     id: PersonRef
@@ -70,12 +68,8 @@ class TimelinePage(msgspec.Struct, kw_only=True):
     complete: Annotated[bool, Meta(description="Whether that is the whole log.")]
 
 
-class Needs(NetworkNeeds, WithReader, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation("GET /v1/people/{id}/timeline", SEARCH_GROUP, example=TimelineParams(id="user_id:42"))
-def timeline(context: Context[Needs], params: TimelineParams) -> TimelinePage:
+def timeline(context: Context, params: TimelineParams) -> TimelinePage:
     """Show a person's events with what each is, what brought it about, and what it led to."""
     reader = context.engine.reader
     person = reader.person(context.workspace, params.id)

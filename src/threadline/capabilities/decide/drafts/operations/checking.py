@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -14,11 +14,10 @@ from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.declared import in_no_set
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithCatalogue
+from threadline.kernel.operation import Context, Params, always, operation
 
 
-class CheckParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class CheckParams(Params, kw_only=True):
     """What is checked."""
 
     text: Text
@@ -35,10 +34,6 @@ class CheckResult(msgspec.Struct, kw_only=True):
     defines: Annotated[dict[str, list[str]], Meta(description="Section -> the names that the text declares.")]
 
 
-class Needs(repository.Reads, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/definitions/check",
     DEFINITIONS_GROUP,
@@ -50,7 +45,7 @@ class Needs(repository.Reads, WithCatalogue, Protocol):
     needs=(("name", "section"),),
     audited=False,
 )
-def check(context: Context[Needs], params: CheckParams) -> CheckResult:
+def check(context: Context, params: CheckParams) -> CheckResult:
     """Check a definition, or a file of them, beside everything in force; nothing is changed."""
     read = read_draft(context, params.text, params.section or "", params.name)
     definitions = read.definitions
@@ -64,7 +59,7 @@ def check(context: Context[Needs], params: CheckParams) -> CheckResult:
     )
 
 
-def _warned(context: Context[Needs], definitions: object) -> Iterator[str]:
+def _warned(context: Context, definitions: object) -> Iterator[str]:
     """The warnings of the text itself."""
     assert isinstance(definitions, Definitions), "it was made of a draft"
     active = repository.active_rules_of(context)

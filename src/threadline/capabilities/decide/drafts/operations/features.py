@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -16,10 +16,10 @@ from threadline.capabilities.profile.features.spread import Bin, bins_of, histog
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, always, operation
+from threadline.kernel.operation import Context, Params, always, operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Emit, Wish
-from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithRecorder, WithSimulations
+from threadline.kernel.ports import Catalogue
 from threadline.kernel.simulation import Decisions, Pair, VariantSpec
 from threadline.kernel.time import EARLIEST
 
@@ -28,7 +28,7 @@ UNNAMED = "draft_feature"
 FAILURES_MAX = 5
 
 
-class PreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PreviewParams(Params, kw_only=True):
     """Which feature."""
 
     text: Annotated[Text, Meta(description="What stands under the name of the feature.")]
@@ -51,10 +51,6 @@ class FeaturePreview(msgspec.Struct, kw_only=True):
     most: float | None = None
     bins: list[Bin]
     failures: Annotated[dict[str, str], Meta(description="Person -> what went wrong with their events, for some.")]
-
-
-class Needs(WithCatalogue, WithReader, WithRecorder, WithSimulations, Protocol):
-    """What is needed here of the engine."""
 
 
 class _Reading:
@@ -127,7 +123,7 @@ def preview_picture(result: FeaturePreview) -> Chart:
     example=PreviewParams(name="orders_of_march", text="{aggregate: count, events: purchase_completed, window: 30d}"),
     audited=False,
 )
-def preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
+def preview(context: Context, params: PreviewParams) -> FeaturePreview:
     """Reckon a feature that is being written from people's events, and show how it is spread."""
     name = params.name or UNNAMED
     read = read_draft(context, params.text, FEATURES, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -26,8 +26,7 @@ from threadline.capabilities.foundation.conditions.wording import field_text
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.profile.segments.definition import SECTION_NAME, read_segments
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithCatalogue, WithReader
+from threadline.kernel.operation import Context, Params, operation
 
 EVENTS = 20
 """Of each person, the newest."""
@@ -38,7 +37,7 @@ FIRST = ("traits", "tags", "features", SECTION_NAME, "memory", "streaks", "point
 """What is listed before the rest, which is in the order of the alphabet."""
 
 
-class FieldsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FieldsParams(Params, kw_only=True):
     """How far to look."""
 
     people: Annotated[int, Meta(description="How many people are looked at.", ge=0, le=500)] = 50
@@ -64,10 +63,6 @@ class FieldsResult(msgspec.Struct, kw_only=True):
     fields: list[FieldView]
 
 
-class Needs(WithCatalogue, WithReader, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "GET /v1/definitions/fields",
     DEFINITIONS_GROUP,
@@ -75,7 +70,7 @@ class Needs(WithCatalogue, WithReader, Protocol):
     relies_on=("people",),
     example=FieldsParams(people=10),
 )
-def fields(context: Context[Needs], params: FieldsParams) -> FieldsResult:
+def fields(context: Context, params: FieldsParams) -> FieldsResult:
     """List the fields that a condition can name, with their types and samples of their values."""
     catalogue, by_path = context.engine.catalogue, dict[Path, list[Any]]()
     names = [projection.name for projection in catalogue.projections]

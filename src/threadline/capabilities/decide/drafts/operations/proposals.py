@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,8 +19,7 @@ from threadline.capabilities.foundation.jobs.refreshing import begun
 from threadline.kernel.documents import Stored
 from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, NoParams, always, operation
-from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
+from threadline.kernel.operation import Context, NoParams, Params, always, operation
 
 Section = Literal["features", "journeys", "leaderboards", "segments"]
 """What can be proposed. Rules have drafts of their own, which a what-if lets somebody activate."""
@@ -28,7 +27,7 @@ Name = Annotated[str, Meta(description="The name of the definition.", min_length
 Note = Annotated[str, Meta(max_length=500)]
 
 
-class DeclareParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class DeclareParams(Params, kw_only=True):
     """One definition."""
 
     section: Section
@@ -36,20 +35,20 @@ class DeclareParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     text: Annotated[Text, Meta(description="What stands under its name in a file of definitions.")]
 
 
-class ProposeParams(DeclareParams, kw_only=True, forbid_unknown_fields=True):
+class ProposeParams(DeclareParams, kw_only=True):
     """One definition, and why."""
 
     note: Annotated[Note, Meta(description="What it is for.")] = ""
 
 
-class ProposalParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ProposalParams(Params, kw_only=True):
     """Which proposal."""
 
     section: Section
     name: Name
 
 
-class AcceptParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
+class AcceptParams(ProposalParams, kw_only=True):
     """Which proposal."""
 
     seen: Annotated[
@@ -57,7 +56,7 @@ class AcceptParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
-class DeclineParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
+class DeclineParams(ProposalParams, kw_only=True):
     """Which proposal, and why it is not put in force."""
 
     reason: Note = ""
@@ -93,14 +92,6 @@ class DeclaredResult(msgspec.Struct, kw_only=True):
     job: Annotated[JobView, Meta(description="Brings everybody up to it.")]
 
 
-class Reads(WithStore, WithCatalogue, Protocol):
-    """What reading proposals needs of the engine."""
-
-
-class Declares(Reads, WithJobs, WithMaintenance, Protocol):
-    """What putting a definition in force needs of the engine."""
-
-
 _WHERE = "/v1/definitions/proposals"
 
 _EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
@@ -114,7 +105,7 @@ _EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
     shown_on=frozenset({"http", "python"}),
     example=ProposeParams(section="segments", name="big_spenders", text=_EXAMPLE, note="for the spring sale"),
 )
-def propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
+def propose(context: Context, params: ProposeParams) -> ProposalView:
     """Propose a definition, in the place of what you have proposed under its name."""
     _refuse_wrong(context, params.section, params.name, params.text)
     before = repository.find(context, params.section, params.name)
@@ -131,13 +122,13 @@ def propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
     return _view(context, made)
 
 
-def _refuse_wrong(context: Context[WithCatalogue], section: str, name: str, text: str) -> None:
+def _refuse_wrong(context: Context, section: str, name: str, text: str) -> None:
     read = read_draft(context, text, section, name)
     if read.problems:
         raise InvalidDefinition("\n".join(map(str, read.problems)), param="text")
 
 
-def _view(context: Context[WithCatalogue], proposal: Proposal) -> ProposalView:
+def _view(context: Context, proposal: Proposal) -> ProposalView:
     declared = in_force(context.engine.catalogue).contents().get(proposal.section, {})
     return ProposalView(
         section=proposal.section,
@@ -154,7 +145,7 @@ def _view(context: Context[WithCatalogue], proposal: Proposal) -> ProposalView:
 
 
 @operation(f"GET {_WHERE}", DEFINITIONS_GROUP, shown_on=frozenset({"http", "python"}))
-def proposals(context: Context[Reads], params: NoParams) -> ProposalsResult:
+def proposals(context: Context, params: NoParams) -> ProposalsResult:
     """List the definitions that are proposed."""
     return ProposalsResult(proposals=[_view(context, proposal) for proposal in repository.proposals(context)])
 
@@ -167,7 +158,7 @@ def proposals(context: Context[Reads], params: NoParams) -> ProposalsResult:
     shown_on=frozenset({"http", "python"}),
     example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
 )
-def decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
+def decline(context: Context, params: DeclineParams) -> ProposalView:
     """Decline a proposed definition; take one that was declined off the list."""
     proposal, version = repository.named(context, params.section, params.name)
     declined = msgspec.structs.replace(
@@ -188,7 +179,7 @@ def decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
     shown_on=frozenset({"http", "python"}),
     example=ProposalParams(section="segments", name="big_spenders"),
 )
-def withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
+def withdraw(context: Context, params: ProposalParams) -> ProposalView:
     """Withdraw a definition that you have proposed."""
     stored = repository.named(context, params.section, params.name)
     if stored.document.by != context.source:
@@ -209,7 +200,7 @@ def withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
     shown_on=frozenset({"http", "python"}),
     example=AcceptParams(section="segments", name="big_spenders"),
 )
-def accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
+def accept(context: Context, params: AcceptParams) -> DeclaredResult:
     """Put a proposed definition in force: written into the file of definitions, for everybody."""
     stored = repository.named(context, params.section, params.name)
     if params.seen and params.seen != instant(stored.document.at):
@@ -226,15 +217,13 @@ def accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
     shown_on=frozenset({"http", "python"}),
     example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),
 )
-def declare(context: Context[Declares], params: DeclareParams) -> DeclaredResult:
+def declare(context: Context, params: DeclareParams) -> DeclaredResult:
     """Put a definition in force: written into the file of definitions, for everybody."""
     stored = repository.find(context, params.section, params.name)
     return _in_force(context, params.section, params.name, params.text, stored)
 
 
-def _in_force(
-    context: Context[Declares], section: str, name: str, text: str, stored: Stored[Proposal] | None
-) -> DeclaredResult:
+def _in_force(context: Context, section: str, name: str, text: str, stored: Stored[Proposal] | None) -> DeclaredResult:
     """Put it in force, bring everybody up to it, and take away what was proposed under its name."""
     _refuse_wrong(context, section, name, text)
     fingerprint = context.engine.maintenance.declare(section, name, text).fingerprint

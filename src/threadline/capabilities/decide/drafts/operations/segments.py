@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -15,8 +15,7 @@ from threadline.capabilities.profile.segments.membership import Memberships
 from threadline.capabilities.profile.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
+from threadline.kernel.operation import Context, Params, always, operation
 
 PAGE = 200
 """People between two looks at the clock."""
@@ -25,7 +24,7 @@ UNNAMED = "draft"
 """What a segment is called that has no name yet."""
 
 
-class PreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PreviewParams(Params, kw_only=True):
     """Which segment."""
 
     text: Annotated[Text, Meta(description="What stands under the name of the segment: `when`, `description`.")]
@@ -55,10 +54,6 @@ class SegmentPreview(msgspec.Struct, kw_only=True):
     samples: Annotated[list[PreviewPerson], Meta(description="The first ten, by id.")]
 
 
-class Needs(WithCatalogue, WithReader, WithRecorder, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/segments/preview",
     SEGMENTS_GROUP,
@@ -68,7 +63,7 @@ class Needs(WithCatalogue, WithReader, WithRecorder, Protocol):
     example=PreviewParams(text="when: {field: features.monetary_total, greater_than: 500}", name="big_spenders"),
     audited=False,
 )
-def preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
+def preview(context: Context, params: PreviewParams) -> SegmentPreview:
     """Count the people whom a segment that is being written would have now, and show ten of them."""
     name = params.name or UNNAMED
     read = read_draft(context, params.text, "segments", name)
@@ -107,5 +102,5 @@ def _named(segments: tuple[Segment, ...], name: str) -> Segment | None:
     return next((segment for segment in segments if segment.name == name), None)
 
 
-def _in_force(context: Context[WithCatalogue]) -> tuple[Segment, ...]:
+def _in_force(context: Context) -> tuple[Segment, ...]:
     return read_segments(in_force(context.engine.catalogue)) or ()

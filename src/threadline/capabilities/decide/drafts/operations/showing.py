@@ -10,11 +10,10 @@ from msgspec import Meta
 from threadline.capabilities.decide.drafts.draft import Section, in_force
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithCatalogue
+from threadline.kernel.operation import Context, Params, operation
 
 
-class ShowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ShowParams(Params, kw_only=True):
     """Which definition."""
 
     section: Section
@@ -34,7 +33,7 @@ class DefinitionText(msgspec.Struct, kw_only=True):
     DEFINITIONS_GROUP,
     example=ShowParams(section="segments", name="good_customers"),
 )
-def show(context: Context[WithCatalogue], params: ShowParams) -> DefinitionText:
+def show(context: Context, params: ShowParams) -> DefinitionText:
     """Show a definition in force as it is written."""
     text = in_force(context.engine.catalogue).written(params.section, params.name)
     if text is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -13,7 +13,6 @@ from msgspec import Meta
 from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.acting import STATUSES
 from threadline.capabilities.decide.rules.consequences import Consequence, consequences
-from threadline.capabilities.decide.rules.consequences import Needs as ConsequenceNeeds
 from threadline.capabilities.decide.rules.deciding import POLICY, decide_rule
 from threadline.capabilities.decide.rules.effective import Effectiveness
 from threadline.capabilities.decide.rules.events import DECISION_MADE
@@ -43,8 +42,7 @@ from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import summary_fields
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithLog, WithReader, WithStore
+from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.store import query_pages
 from threadline.kernel.time import newest_first_key
 
@@ -63,7 +61,7 @@ class DecisionRow(NamedTuple):
 
 
 def decision_rows(
-    context: Context[WithStore], table: str, rules: Sequence[str], start: int | None, stop: int | None, cursor: str = ""
+    context: Context, table: str, rules: Sequence[str], start: int | None, stop: int | None, cursor: str = ""
 ) -> Iterator[DecisionRow]:
     """The rows of decisions recorded in a range of time, behind a cursor. Raises `InvalidValue` for another one."""
     if cursor and not _CURSOR.fullmatch(cursor):
@@ -90,7 +88,7 @@ CAUSES_MAX = 64
 # --- finding ----------------------------------------------------------------------------------
 
 
-class DecisionsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+class DecisionsParams(TimePage, kw_only=True):
     """Which decisions: those about an event, of a person, or by a rule, or all, and of these a part."""
 
     event: Annotated[EventId | None, Meta(description="About this event.")] = None
@@ -128,12 +126,8 @@ class _Wanted:
         return self._version in (None, version) and self._status in ("", status)
 
 
-class Needs(repository.Reads, ConsequenceNeeds, WithReader, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation("GET /v1/decisions", DECISIONS_GROUP, example=DecisionsParams(rule="risk-score", status="Rejected"))
-def list_(context: Context[Needs], params: DecisionsParams) -> DecisionsPage:
+def list_(context: Context, params: DecisionsParams) -> DecisionsPage:
     """List decisions, about an event, of a person, by a rule or all, the newest first."""
     wanted = _Wanted(params)
     if params.event is not None:
@@ -149,7 +143,7 @@ _Found = tuple[str, DecisionView | None]
 """The cursor behind a decision, and its view; None for one that is not wanted."""
 
 
-def _rules(context: Context[repository.Reads]) -> list[str]:
+def _rules(context: Context) -> list[str]:
     """Every rule that may have decided."""
     written = [id for id, _ in repository.heads(context, "", RULES_LISTED_MAX + 1)]
     declared = context.engine.definition_history.names(POLICY)
@@ -162,14 +156,14 @@ def _rules(context: Context[repository.Reads]) -> list[str]:
     return rules
 
 
-def _of_person(context: Context[WithReader], params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
+def _of_person(context: Context, params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
     person = context.engine.reader.person(context.workspace, params.person or "")
     after, types = read_cursor(params.cursor), frozenset({DECISION_MADE})
     for recorded in context.engine.reader.all_events(person, types=types, after=after, reverse=True):
         yield write_cursor(recorded), recorded_view(recorded, person.id) if wanted.has(recorded) else None
 
 
-def _of_rules(context: Context[Needs], params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
+def _of_rules(context: Context, params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
     rules = _rules(context) if params.rule is None else [params.rule]
     for row in decision_rows(context, TABLE, rules, wanted.start, wanted.stop, params.cursor):
         version, _, status = row.text.partition(" ")
@@ -189,7 +183,7 @@ def _page(decisions: Iterator[_Found], limit: int) -> DecisionsPage:
     return DecisionsPage(decisions=shown)
 
 
-def _person(context: Context[WithReader], recorded: Recorded) -> str:
+def _person(context: Context, recorded: Recorded) -> str:
     person = context.engine.reader.person_of(recorded)
     return "" if person is None else str(person.id)
 
@@ -197,7 +191,7 @@ def _person(context: Context[WithReader], recorded: Recorded) -> str:
 # --- one decision -----------------------------------------------------------------------------
 
 
-class AuditParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AuditParams(Params, kw_only=True):
     """Which decision."""
 
     decision: Annotated[str, Meta(description="The id of a decision.", min_length=1, max_length=64)]
@@ -220,7 +214,7 @@ class AuditResult(msgspec.Struct, kw_only=True):
 @operation(
     "GET /v1/audit/{decision}", DECISIONS_GROUP, example=AuditParams(decision="0123456789abcdef0123456789abcdef")
 )
-def audit(context: Context[Needs], params: AuditParams) -> AuditResult:
+def audit(context: Context, params: AuditParams) -> AuditResult:
     """Show a decision with its event, its rule, everything it read, its cause and its consequences."""
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
@@ -241,7 +235,7 @@ def audit(context: Context[Needs], params: AuditParams) -> AuditResult:
     )
 
 
-def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView]:
+def _causes(context: Context, recorded: Recorded) -> Iterator[EventView]:
     for _ in range(CAUSES_MAX):
         if not re.fullmatch(r"[0-9a-f]{32}", recorded.cause):
             return  # it came from outside, or from a request
@@ -252,7 +246,7 @@ def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView
 # --- why, and why not -------------------------------------------------------------------------
 
 
-class WhyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class WhyParams(Params, kw_only=True):
     """Which rule, and whom."""
 
     id: PersonRef
@@ -279,7 +273,7 @@ class WhyResult(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/people/{id}/rules/{rule}", RULES_GROUP, example=WhyParams(id="user_id:42", rule="risk-score"))
-def why(context: Context[Needs], params: WhyParams) -> WhyResult:
+def why(context: Context, params: WhyParams) -> WhyResult:
     """Explain, condition by condition, why a rule matches a person as they are now, or why not."""
     engine = context.engine
     active = repository.active_rules_of(context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -39,18 +39,12 @@ from threadline.capabilities.foundation.events.requests import derived_key, wish
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Choice, Context, operation
+from threadline.kernel.operation import Choice, Context, Params, operation
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import (
-    Person,
-    WithCatalogue,
-    WithLog,
-    WithReader,
-    WithRecorder,
-)
+from threadline.kernel.ports import Person
 
 
-class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EvaluateParams(Params, kw_only=True):
     """What is asked, of whom. Without ``record`` nothing is left behind."""
 
     event_id: Annotated[EventId | None, Meta(description="An event that is recorded, with what was known then.")] = None
@@ -91,10 +85,6 @@ class EvaluateResult(msgspec.Struct, kw_only=True):
     decisions: Annotated[list[AskedDecision], Meta(description="Every rule that ran, in order.")]
 
 
-class Needs(repository.Needs, WithReader, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 def _guarded(params: EvaluateParams) -> str:
     # One that is written was written with that scope.
     brings = params.content is not None and ModelBody.kind in params.content
@@ -118,7 +108,7 @@ def _guarded(params: EvaluateParams) -> str:
         event=NativeEvent(type="payment_received", identifiers={"user_id": "42"}, key="try-1", properties={"score": 91})
     ),
 )
-def evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
+def evaluate(context: Context, params: EvaluateParams) -> EvaluateResult:
     """Run the rules on an event or a person, and explain each answer. Records nothing by default."""
     if params.event is not None and params.record:
         return _record(context, params, params.event)
@@ -143,7 +133,7 @@ def evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
     return _result(context, person.id, "", answers)
 
 
-def _event(context: Context[WithRecorder], native: NativeEvent) -> Event:
+def _event(context: Context, native: NativeEvent) -> Event:
     return native_event(
         native,
         workspace=context.workspace,
@@ -153,7 +143,7 @@ def _event(context: Context[WithRecorder], native: NativeEvent) -> Event:
     )
 
 
-def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent) -> EvaluateResult:
+def _record(context: Context, params: EvaluateParams, native: NativeEvent) -> EvaluateResult:
     if params.rule is not None or params.rule_set is not None:
         message = "an event is recorded with all rules in force: leave `rule` and `rule_set` out"
         raise InvalidValue(message, param="record")
@@ -169,7 +159,7 @@ def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent
     return EvaluateResult(person=person.id, event=receipt.id, recorded=True, decisions=decisions)
 
 
-def _of_log(context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded) -> EvaluateResult:
+def _of_log(context: Context, params: EvaluateParams, active: ActiveRules, recorded: Recorded) -> EvaluateResult:
     person = context.engine.reader.person_of(recorded)
     # Right after the event, with what was known then: the rest of its own commit is among it. Imported history was
     # known when it happened, and that is when its rules are asked, as in a what-if.
@@ -194,7 +184,7 @@ def _of_log(context: Context[Needs], params: EvaluateParams, active: ActiveRules
     return result
 
 
-def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, recorded: Recorded) -> Event:
+def _replayed(context: Context, decided: Decided, person: Person, recorded: Recorded) -> Event:
     now = context.engine.recorder.clock()
     at = min(recorded.event.occurred_at, now)
     return Event(
@@ -210,7 +200,7 @@ def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, 
     )
 
 
-def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> Recorded:
+def _asked(context: Context, params: EvaluateParams, person: Person) -> Recorded:
     """The event that records the request about a person, which the decisions are about."""
     if not params.request:
         raise InvalidValue("give a `request`: it names this call, so that it is carried out only once")
@@ -229,7 +219,7 @@ _Answers = list[tuple[Decided, list[Reason]]]
 
 
 def _answers(
-    context: Context[Needs],
+    context: Context,
     params: EvaluateParams,
     active: ActiveRules,
     recorded: Recorded | None,
@@ -254,9 +244,7 @@ def _answers(
     ]
 
 
-def _all(
-    context: Context[Needs], params: EvaluateParams, active: ActiveRules, at: int
-) -> list[tuple[Rule, RuleSet | None]]:
+def _all(context: Context, params: EvaluateParams, active: ActiveRules, at: int) -> list[tuple[Rule, RuleSet | None]]:
     """Rules, each with the set that it is asked for: one that is named, or those that count at an instant."""
     if params.content is not None:
         return [(_unwritten(context, params.content), None)]
@@ -277,18 +265,18 @@ def _all(
     return list(by_id.values())
 
 
-def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule:
+def _unwritten(context: Context, content: dict[str, Any]) -> Rule:
     rule = replace(rule_of_json("unwritten", content_of("unwritten", content, "content"), "content"), place="content")
     context.engine.catalogue.refuse_unread(rule.reads)
     return rule
 
 
-def _result(context: Context[object], person: str, event: str, answers: _Answers) -> EvaluateResult:
+def _result(context: Context, person: str, event: str, answers: _Answers) -> EvaluateResult:
     shown = [asked_view(tried_view(decided, person, event, context.now), reasons) for decided, reasons in answers]
     return EvaluateResult(person=person, event=event, recorded=False, decisions=shown)
 
 
-def decisions_of(context: Context[WithReader], person: Person, recorded: Recorded) -> list[Recorded]:
+def decisions_of(context: Context, person: Person, recorded: Recorded) -> list[Recorded]:
     """The decisions that were recorded about an event, in the order in which they were made."""
     start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
     decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))

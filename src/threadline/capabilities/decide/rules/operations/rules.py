@@ -12,7 +12,7 @@ from threadline.capabilities.decide.rules.active_rules import ActiveRules
 from threadline.capabilities.decide.rules.definition import Rule
 from threadline.capabilities.decide.rules.in_force import in_force, rule_at
 from threadline.capabilities.decide.rules.operations import RULES_GROUP
-from threadline.capabilities.decide.rules.repository import Head, Reads, Transition
+from threadline.capabilities.decide.rules.repository import Head, Transition
 from threadline.capabilities.foundation.events.forms import Instant, Time, instant, time_param
 from threadline.capabilities.foundation.events.parameters import Next, Page, number_of
 from threadline.kernel.disclosure import not_personal
@@ -20,8 +20,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithDefinitionHistory, WithStore
+from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.time import format_time
 
 RuleId = Annotated[str, Meta(description="A rule's id.", min_length=1, max_length=64)]
@@ -33,7 +32,7 @@ By = Annotated[str, Meta(description="Who did it: the name of the credential, or
 # --- lists ------------------------------------------------------------------------------------
 
 
-class RulesParams(Page, kw_only=True, forbid_unknown_fields=True):
+class RulesParams(Page, kw_only=True):
     """Which page of the rules."""
 
     state: Annotated[
@@ -65,7 +64,7 @@ class RulesPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/rules", RULES_GROUP, example=RulesParams(state="active"))
-def list_(context: Context[Reads], params: RulesParams) -> RulesPage:
+def list_(context: Context, params: RulesParams) -> RulesPage:
     """List rules: which version is active, which is the newest, and which sets name them."""
     active = repository.active_rules_of(context)
     listed: list[RuleLine] = []
@@ -117,7 +116,7 @@ def _line(active: ActiveRules, id: str, head: Head | None, state: str) -> RuleLi
 # --- one rule ---------------------------------------------------------------------------------
 
 
-class RuleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RuleParams(Params, kw_only=True):
     """Which version of a rule: by its number, by an instant, or the active one, else the newest."""
 
     id: KnownRule
@@ -147,7 +146,7 @@ class RuleView(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/rules/{id}", RULES_GROUP, example=RuleParams(id="risk-score", at="2026-03-01T12:00:00Z"))
-def show(context: Context[Reads], params: RuleParams) -> RuleView:
+def show(context: Context, params: RuleParams) -> RuleView:
     """Show a version of a rule: the active one, one by its number, or the one in force at an instant."""
     declared = repository.active_rules_of(context).declared.get(params.id)
     head = repository.existing(context, params.id)
@@ -168,7 +167,7 @@ def show(context: Context[Reads], params: RuleParams) -> RuleView:
 
 
 def _view(
-    context: Context[Reads], id: str, version: int, head: Head, declared: Rule | None, *, was_declared: bool
+    context: Context, id: str, version: int, head: Head, declared: Rule | None, *, was_declared: bool
 ) -> RuleView:
     if was_declared:
         rule = rule_at(context, id, version)
@@ -195,7 +194,7 @@ def _view(
     )
 
 
-class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class VersionsParams(Page, kw_only=True):
     """Of which rule, and which page."""
 
     id: KnownRule
@@ -221,7 +220,7 @@ class VersionsPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/rules/{id}/versions", RULES_GROUP, example=VersionsParams(id="risk-score"))
-def versions(context: Context[WithStore], params: VersionsParams) -> VersionsPage:
+def versions(context: Context, params: VersionsParams) -> VersionsPage:
     """List the versions of a rule that were written, and the state of each."""
     head, after = _known(context, params.id), number_of(params.cursor)
     last = min(len(head.states), after + params.limit)
@@ -240,14 +239,14 @@ def versions(context: Context[WithStore], params: VersionsParams) -> VersionsPag
     return VersionsPage(id=params.id, versions=lines, next=str(last) if last < len(head.states) else "")
 
 
-def _known(context: Context[WithStore], id: str) -> Head:
+def _known(context: Context, id: str) -> Head:
     head, _ = repository.stored_head(context, id)
     if not head.states:
         raise NotFound(f"no version of a rule {id!r} was written by an operation")
     return head
 
 
-class LogParams(Page, kw_only=True, forbid_unknown_fields=True):
+class LogParams(Page, kw_only=True):
     """Of which rule, and which page."""
 
     id: KnownRule
@@ -274,7 +273,7 @@ class LogPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/rules/{id}/log", RULES_GROUP, example=LogParams(id="risk-score"))
-def log(context: Context[Reads], params: LogParams) -> LogPage:
+def log(context: Context, params: LogParams) -> LogPage:
     """Show what became of each version of a rule, when, and by whom."""
     repository.existing(context, params.id)
     after = number_of(params.cursor)
@@ -292,7 +291,7 @@ def _log_line(entry: Transition) -> LogLine:
     return LogLine(at=instant(entry.at), by=entry.by, version=entry.version, to=entry.to, note=entry.note)
 
 
-def _declared_lines(context: Context[WithDefinitionHistory], id: str) -> list[LogLine]:
+def _declared_lines(context: Context, id: str) -> list[LogLine]:
     lines: list[LogLine] = []
     for at, version in context.engine.definition_history.transitions("rules", id):
         shown, to = (version, "declared") if version else (lines[-1].version if lines else 0, "withdrawn")

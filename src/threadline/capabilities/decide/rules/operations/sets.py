@@ -10,13 +10,11 @@ from msgspec import Meta
 from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.definition import EXISTING, RuleSet, set_of_json
 from threadline.capabilities.decide.rules.operations import RULE_SETS_GROUP
-from threadline.capabilities.decide.rules.repository import Needs
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, operation
-from threadline.kernel.ports import WithShared
+from threadline.kernel.operation import Context, NoParams, Params, operation
 
 SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
 
@@ -45,7 +43,7 @@ class SetsResult(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/rule-sets", RULE_SETS_GROUP)
-def list_(context: Context[WithShared], params: NoParams) -> SetsResult:
+def list_(context: Context, params: NoParams) -> SetsResult:
     """List the rule sets: which rules run on which events, in which order."""
     active = repository.active_rules_of(context)
     shown = []
@@ -64,7 +62,7 @@ def list_(context: Context[WithShared], params: NoParams) -> SetsResult:
     return SetsResult(rule_sets=shown)
 
 
-class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SetWriteParams(Params, kw_only=True):
     """What a set is to be."""
 
     name: SetName
@@ -97,14 +95,14 @@ class SetWriteResult(msgspec.Struct, kw_only=True):
     scope="admin",
     example=SetWriteParams(name="applications", events=["payment_received"], rules=["risk-score"], policy="first"),
 )
-def write(context: Context[Needs], params: SetWriteParams) -> SetWriteResult:
+def write(context: Context, params: SetWriteParams) -> SetWriteResult:
     """Write a rule set: it counts from now on, and every change is kept in its log."""
     content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
     rule_set: RuleSet = set_of_json(params.name, content)
     return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, rule_set))
 
 
-class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SetRemoveParams(Params, kw_only=True):
     """Which set."""
 
     name: Annotated[SetName, names_a("rule set")]
@@ -117,7 +115,7 @@ class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     scope="admin",
     example=SetRemoveParams(name="applications"),
 )
-def remove(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:
+def remove(context: Context, params: SetRemoveParams) -> SetWriteResult:
     """Remove a rule set: its rules no longer run, unless another set names them."""
     if params.name not in repository.active_rules_of(context).sets:
         raise NotFound(f"there is no rule set {params.name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -19,15 +19,14 @@ from threadline.capabilities.decide.rules.views import DecisionView, recorded_vi
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithLog, WithReader
+from threadline.kernel.operation import Context, Params, operation
 
 ROWS_MAX = 100_000
 """Decisions of one version that are counted for an answer."""
 SAMPLES = 10
 
 
-class ShadowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ShadowParams(Params, kw_only=True):
     """Which version is to be asked as well."""
 
     id: KnownRule
@@ -46,10 +45,6 @@ class ShadowResult(msgspec.Struct, kw_only=True):
     shadow: Annotated[int, Meta(description="The version that runs beside it as a shadow; 0 if there is none.")]
 
 
-class Needs(repository.Needs, WithReader, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/rules/{id}/shadow",
     RULES_GROUP,
@@ -57,13 +52,13 @@ class Needs(repository.Needs, WithReader, WithLog, Protocol):
     scope="admin",
     example=ShadowParams(id="risk-score", version=4),
 )
-def shadow(context: Context[Needs], params: ShadowParams) -> ShadowResult:
+def shadow(context: Context, params: ShadowParams) -> ShadowResult:
     """Run a tested version on live events beside the active one, without any effect."""
     head = repository.shadow(context, params.id, params.version, params.note)
     return ShadowResult(id=params.id, active=head.active, shadow=head.shadow)
 
 
-class ReportParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
+class ReportParams(TimeRange, kw_only=True):
     """Of which version, and which stretch of time."""
 
     id: KnownRule
@@ -96,7 +91,7 @@ class Report(msgspec.Struct, kw_only=True):
 @operation(
     "GET /v1/rules/{id}/shadow", RULES_GROUP, example=ReportParams(id="risk-score", start="2026-03-01T00:00:00Z")
 )
-def shadow_report(context: Context[Needs], params: ReportParams) -> Report:
+def shadow_report(context: Context, params: ReportParams) -> Report:
     """Compare the answers of a shadow on live events with those that counted."""
     version = params.version or repository.existing(context, params.id).shadow
     rows = decision_rows(context, TABLE, [params.id], time_param(params.start), time_param(params.stop))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.acting import ERROR
 from threadline.capabilities.decide.rules.deciding import decided_of
 from threadline.capabilities.decide.rules.definition import Rule
@@ -26,7 +25,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Inspection, always, operation
-from threadline.kernel.ports import WithLog
+from threadline.kernel.ports import Ports
 
 
 def breaches(decision: Mapping[str, Any], rule: Rule) -> list[str]:
@@ -66,15 +65,11 @@ def reckoned(decision: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, 
     return next((pair for pair in pairs if not pair[1]), pairs[0])
 
 
-class Needs(repository.Reads, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 @dataclass
 class _Place:
     """As much of a context as reading rules takes."""
 
-    engine: Needs
+    engine: Ports
     workspace: str
     now: int = 0
     source: str = ""
@@ -84,7 +79,7 @@ class _Place:
 class _Verifier:
     """Looks at decision after decision; each version of a rule is read once."""
 
-    def __init__(self, engine: Needs) -> None:
+    def __init__(self, engine: Ports) -> None:
         self._engine = engine
         self._rules: dict[tuple[str, str, int], list[Rule]] = {}
 
@@ -107,7 +102,7 @@ class _Verifier:
         return self._rules[key]
 
 
-def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Recorded | None]]:
+def _decisions(engine: Ports, cursor: str, most: int) -> Iterator[tuple[str, Recorded | None]]:
     """(cursor, decision) of so many events of the feed; None for an event that is none."""
     while most > 0:
         page = engine.log.feed(cursor, min(most, PAGE_ITEMS_MAX))
@@ -123,7 +118,7 @@ def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Rec
             return
 
 
-def _inspect(engine: Needs) -> Iterator[str]:
+def _inspect(engine: Ports) -> Iterator[str]:
     verifier = _Verifier(engine)
     for _, recorded in _decisions(engine, "", 1 << 62):
         if recorded is not None:
@@ -133,7 +128,7 @@ def _inspect(engine: Needs) -> Iterator[str]:
 INSPECTION = Inspection(name="decisions", inspect=_inspect)
 
 
-class VerifyParams(Page, kw_only=True, forbid_unknown_fields=True):
+class VerifyParams(Page, kw_only=True):
     """From where on to look."""
 
     limit: Annotated[int, Meta(description="Events looked at, decisions or not.", ge=1, le=10_000)] = 1_000
@@ -162,7 +157,7 @@ class VerifyResult(msgspec.Struct, kw_only=True):
     example=VerifyParams(limit=100),
     refused=lambda result: bool(result.breaches),
 )
-def verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
+def verify(context: Context, params: VerifyParams) -> VerifyResult:
     """Recompute decisions from what they read, and list those that do not match."""
     verifier = _Verifier(context.engine)
     looked_at = count = 0

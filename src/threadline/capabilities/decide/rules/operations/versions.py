@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,8 +15,7 @@ from threadline.capabilities.decide.rules.operations import RULES_GROUP
 from threadline.capabilities.decide.rules.operations.rules import KnownRule, RuleId, Version
 from threadline.capabilities.decide.rules.repository import Head
 from threadline.kernel.errors import Conflict, NotFound
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithSimulations
+from threadline.kernel.operation import Context, Params, operation
 
 Note = Annotated[str, Meta(description="Why, in the words of the caller; kept in the log.", max_length=1_000)]
 
@@ -28,7 +27,7 @@ EXAMPLE_RULE = {
 }
 
 
-class WriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class WriteParams(Params, kw_only=True):
     """What a rule is to say."""
 
     id: RuleId
@@ -58,10 +57,6 @@ class WriteResult(msgspec.Struct, kw_only=True):
     hash: str
 
 
-class Needs(repository.Needs, WithSimulations, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/rules/{id}/versions",
     RULES_GROUP,
@@ -69,7 +64,7 @@ class Needs(repository.Needs, WithSimulations, Protocol):
     scope="admin",
     example=WriteParams(id="risk-score", rule=EXAMPLE_RULE, events=["application_received"]),
 )
-def write(context: Context[Needs], params: WriteParams) -> WriteResult:
+def write(context: Context, params: WriteParams) -> WriteResult:
     """Write a rule, or a new version of it, as a draft. A version never changes."""
     rule_set = _own_set(context, params) if params.events else None
     content = content_of(params.id, params.rule, "rule")
@@ -81,7 +76,7 @@ def write(context: Context[Needs], params: WriteParams) -> WriteResult:
     return WriteResult(id=params.id, version=version, created=created, state=head.states[version - 1], hash=made.hash)
 
 
-def _own_set(context: Context[Needs], params: WriteParams) -> RuleSet:
+def _own_set(context: Context, params: WriteParams) -> RuleSet:
     """The set with the name of the rule, which runs it alone; with what else it says already."""
     active = repository.active_rules_of(context)
     own = active.sets.get(params.id)
@@ -97,7 +92,7 @@ def _own_set(context: Context[Needs], params: WriteParams) -> RuleSet:
     return set_of_json(params.id, {**before, "events": params.events, "rules": [params.id]})
 
 
-class MoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MoveParams(Params, kw_only=True):
     """Which version."""
 
     id: KnownRule
@@ -105,7 +100,7 @@ class MoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     note: Note = ""
 
 
-class ActivateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ActivateParams(Params, kw_only=True):
     """Which version is to be the active one."""
 
     id: KnownRule
@@ -129,7 +124,7 @@ class ActivateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
-class RetireParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RetireParams(Params, kw_only=True):
     """Which version is to count no more."""
 
     id: KnownRule
@@ -147,19 +142,19 @@ class MoveResult(msgspec.Struct, kw_only=True):
 
 
 def _moved(
-    context: Context[Needs], params: MoveParams | ActivateParams | RetireParams, version: int, to: State, **how: Any
+    context: Context, params: MoveParams | ActivateParams | RetireParams, version: int, to: State, **how: Any
 ) -> MoveResult:
     head = repository.move(context, params.id, version, to, params.note, **how)
     return MoveResult(id=params.id, version=version, state=head.states[version - 1], active=head.active)
 
 
-def _bound(context: Context[WithSimulations], asked: float | None = None) -> float | None:
+def _bound(context: Context, asked: float | None = None) -> float | None:
     """The largest share of answers that may change; None: no what-if is required."""
     bounds = [share for share in (asked, context.engine.simulations.activation_changed_max) if share is not None]
     return min(bounds, default=None)
 
 
-class GateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class GateParams(Params, kw_only=True):
     """Which version."""
 
     id: KnownRule
@@ -191,13 +186,13 @@ class GateResult(msgspec.Struct, kw_only=True):
     scope="admin",
     example=MoveParams(id="risk-score", version=4, note="tried on the history of March"),
 )
-def tested(context: Context[Needs], params: MoveParams) -> MoveResult:
+def tested(context: Context, params: MoveParams) -> MoveResult:
     """Mark a version as tested, so that it can be activated."""
     return _moved(context, params, params.version, "tested")
 
 
 @operation("GET /v1/rules/{id}/versions/{version}/gate", RULES_GROUP, example=GateParams(id="risk-score", version=4))
-def gate(context: Context[Needs], params: GateParams) -> GateResult:
+def gate(context: Context, params: GateParams) -> GateResult:
     """Show whether the newest what-if of a version speaks for its activation."""
     head = repository.existing(context, params.id)
     hash = repository.written(context, params.id, params.version).hash
@@ -228,7 +223,7 @@ def gate(context: Context[Needs], params: GateParams) -> GateResult:
     guarded=lambda params: "" if params.seen else "an operator activates by the what-if that was seen (`seen`)",
     example=ActivateParams(id="risk-score", version=4),
 )
-def activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
+def activate(context: Context, params: ActivateParams) -> MoveResult:
     """Activate a version of a rule; the one active before is retired in the same commit."""
     bound = _bound(context, params.changed_max)
 
@@ -247,7 +242,7 @@ def activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
     scope="admin",
     example=RetireParams(id="risk-score", note="replaced by the scoring model"),
 )
-def retire(context: Context[Needs], params: RetireParams) -> MoveResult:
+def retire(context: Context, params: RetireParams) -> MoveResult:
     """Retire a version of a rule, so that it no longer counts."""
     version = params.version or repository.stored_head(context, params.id).document.active
     if not version:

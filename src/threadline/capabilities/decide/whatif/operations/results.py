@@ -11,19 +11,17 @@ from threadline.capabilities.decide.rules import what_if_results
 from threadline.capabilities.decide.rules.what_if_results import Saved
 from threadline.capabilities.decide.whatif.job import JOB_KIND, progress_of
 from threadline.capabilities.decide.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId
-from threadline.capabilities.decide.whatif.simulation import Needs
 from threadline.capabilities.decide.whatif.views import MatrixCell, RuleTotals, State, WhatIfView
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, next_of
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithStore
+from threadline.kernel.operation import Context, Params, always, operation
 
 JOBS_SHOWN = 100
 """Of the newest jobs of a workspace those that are what-ifs are listed."""
 
 
-class SavedParams(Page, kw_only=True, forbid_unknown_fields=True):
+class SavedParams(Page, kw_only=True):
     """Which page."""
 
 
@@ -52,7 +50,7 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/whatif", WHAT_IF_GROUP, example=SavedParams(limit=20))
-def list_(context: Context[Needs], params: SavedParams) -> SavedPage:
+def list_(context: Context, params: SavedParams) -> SavedPage:
     """List what-ifs: those among the newest jobs, and those that were saved."""
     saved = what_if_results.all_saved(context, params.cursor, params.limit)
     jobs, _ = context.engine.jobs.page(context.workspace, limit=JOBS_SHOWN)
@@ -69,7 +67,7 @@ def _saved_line(saved: Saved) -> SavedLine:
     return msgspec.convert({**saved.view, **about}, SavedLine)
 
 
-class CompareParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class CompareParams(Params, kw_only=True):
     """Which two that were kept."""
 
     one: WhatIfId
@@ -106,7 +104,7 @@ class Comparison(msgspec.Struct, kw_only=True):
     is_long=always,
     example=CompareParams(one="0123456789abcdef0123456789abcdef", other="fedcba9876543210fedcba9876543210"),
 )
-def compare(context: Context[WithStore], params: CompareParams) -> Comparison:
+def compare(context: Context, params: CompareParams) -> Comparison:
     """Compare two saved what-ifs: the same history under two candidates, or before and after."""
     first, second = (
         msgspec.convert(what_if_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)

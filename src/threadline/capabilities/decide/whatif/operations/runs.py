@@ -10,11 +10,11 @@ from msgspec import Meta
 
 from threadline.capabilities.decide.rules import what_if_results
 from threadline.capabilities.decide.whatif.job import JOB_KIND, first_writes, progress_of, save
-from threadline.capabilities.decide.whatif.simulation import Asked, Needs, Simulation, prepare
+from threadline.capabilities.decide.whatif.simulation import Asked, Simulation, prepare
 from threadline.capabilities.decide.whatif.views import WhatIfView, view
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.job import Job
-from threadline.kernel.operation import Choice, Context, Group, operation
+from threadline.kernel.operation import Choice, Context, Group, Params, operation
 
 WHAT_IF_GROUP = Group("what_if", "Try a rule or definitions on history.")
 
@@ -22,7 +22,7 @@ WhatIfId = Annotated[str, Meta(description="The id of a what-if.", min_length=1,
 Note = Annotated[str, Meta(description="What it is for; saved with the result.", max_length=1_000)]
 
 
-class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
+class WhatIfParams(Asked, kw_only=True):
     """What is tried, on which history, and what becomes of the result."""
 
     save: Annotated[
@@ -51,7 +51,7 @@ class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
     needs=(("version", "rule"), ("content", "rule"), ("against", "rule")),
     example=WhatIfParams(rule="risk-score", version=4, since="90d"),
 )
-def run(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
+def run(context: Context, params: WhatIfParams) -> WhatIfView:
     """Try a rule or definitions on history, in a sandbox, and show what would have been different."""
     given = {name: getattr(params, name) for name in Asked.__struct_fields__}
     simulation = prepare(context, Asked(**given))
@@ -69,7 +69,7 @@ def run(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
     return progress.view
 
 
-def _free(context: Context[Needs], id: str) -> tuple[str, Job | None]:
+def _free(context: Context, id: str) -> tuple[str, Job | None]:
     """The id under which a what-if begins, or the job of the same question that has not ended yet, with its own id.
 
     What was done is done again: events of that range may have come since.
@@ -82,14 +82,14 @@ def _free(context: Context[Needs], id: str) -> tuple[str, Job | None]:
     raise AssertionError("numbers do not end")
 
 
-def _waited_for(context: Context[Needs], simulation: Simulation, params: WhatIfParams) -> WhatIfView:
+def _waited_for(context: Context, simulation: Simulation, params: WhatIfParams) -> WhatIfView:
     done = context.engine.simulations.run(simulation.pages)
     if params.save:
         save(context, simulation, params.note)
     return view(simulation, "done", done.people, done.events, saved=params.save)
 
 
-class WhatIfOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class WhatIfOf(Params, kw_only=True):
     """Which what-if."""
 
     id: WhatIfId
@@ -101,7 +101,7 @@ class WhatIfOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
     ended=lambda what_if: what_if.state != "running",
 )
-def status(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+def status(context: Context, params: WhatIfOf) -> WhatIfView:
     """Show a what-if: its progress, and its result once it is done."""
     job = context.engine.jobs.find(context.workspace, params.id)
     if job is not None and job.kind == JOB_KIND:
@@ -109,7 +109,7 @@ def status(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
     return msgspec.convert(what_if_results.saved(context, params.id).view, WhatIfView)
 
 
-def _job(context: Context[Needs], id: str) -> Job:
+def _job(context: Context, id: str) -> Job:
     job = context.engine.jobs.find(context.workspace, id)
     if job is None or job.kind != JOB_KIND:
         raise NotFound(f"there is no what-if {id!r} that runs or ran as a job")
@@ -124,7 +124,7 @@ def _job(context: Context[Needs], id: str) -> Job:
     shown_on=frozenset({"http", "python"}),
     example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
 )
-def cancel(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+def cancel(context: Context, params: WhatIfOf) -> WhatIfView:
     """Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed."""
     job = _job(context, params.id)
     # Paused and not cancelled as a job: it can be resumed.
@@ -139,7 +139,7 @@ def cancel(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
     shown_on=frozenset({"http", "python"}),
     example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
 )
-def resume(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+def resume(context: Context, params: WhatIfOf) -> WhatIfView:
     """Resume a what-if that was cancelled or has failed where it stopped."""
     job = _job(context, params.id)
     if job.state == "done":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,6 @@ from threadline.capabilities.foundation.events.seen import known_types
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.event_type import Origin, Speaker
 from threadline.kernel.operation import Context, NoParams, operation
-from threadline.kernel.ports import WithCatalogue, WithLog, WithSearch
 
 
 @not_personal
@@ -106,12 +105,8 @@ class CatalogueView(msgspec.Struct, kw_only=True):
     ]
 
 
-class Needs(WithCatalogue, WithLog, WithSearch, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation("GET /v1/catalogue")
-def catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
+def catalogue(context: Context, params: NoParams) -> CatalogueView:
     """List the projections, policies, operations and kinds of identifiers in force."""
     catalogue = context.engine.catalogue
     types = known_types(context.engine, context.workspace).known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -22,11 +22,10 @@ from threadline.capabilities.foundation.events.forms import (
 from threadline.capabilities.foundation.events.operations import EVENTS_GROUP
 from threadline.capabilities.foundation.events.parameters import Next, TimePage, next_of
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithLog, WithReader
+from threadline.kernel.operation import Context, Params, operation
 
 
-class EventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+class EventsParams(TimePage, kw_only=True):
     """Which events of a person to read, and in which direction."""
 
     id: PersonRef
@@ -58,7 +57,7 @@ class EventsPage(msgspec.Struct, kw_only=True):
     EVENTS_GROUP,
     example=EventsParams(id="user_id:42", type="purchase_completed", order="desc"),
 )
-def of(context: Context[WithReader], params: EventsParams) -> EventsPage:
+def of(context: Context, params: EventsParams) -> EventsPage:
     """List a person's events by time and type, forward or back."""
     person = context.engine.reader.person(context.workspace, params.id)
     page = context.engine.reader.events(
@@ -79,18 +78,14 @@ def _types(params: EventsParams) -> frozenset[str]:
     return frozenset({*params.types, params.type, *comma_separated(params.type)} - {""})
 
 
-class EventParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EventParams(Params, kw_only=True):
     """Which event to read."""
 
     id: EventId
 
 
-class Needs(WithReader, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation("GET /v1/events/{id}", EVENTS_GROUP, example=EventParams(id="0123456789abcdef0123456789abcdef"))
-def show(context: Context[Needs], params: EventParams) -> EventDetail:
+def show(context: Context, params: EventParams) -> EventDetail:
     """Show one event, whole, with the message that it came in, and whose it is."""
     recorded = context.engine.log.event(context.workspace, checked_id(params.id))
     person = context.engine.reader.person_of(recorded)

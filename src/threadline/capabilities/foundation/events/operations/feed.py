@@ -13,7 +13,6 @@ from threadline.capabilities.foundation.events.parameters import Page
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithLog
 from threadline.kernel.store import is_erased
 
 _LOOKED_AT_MAX = 10_000
@@ -23,7 +22,7 @@ END = "end"
 """Instead of a cursor: what is committed from now on."""
 
 
-class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
+class FeedParams(Page, kw_only=True):
     """From where to follow the workspace's events."""
 
     cursor: Annotated[
@@ -63,7 +62,7 @@ class FeedPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/feed", EVENTS_GROUP, example=FeedParams(limit=20))
-def feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
+def feed(context: Context, params: FeedParams) -> FeedPage:
     """Follow every event of the workspace in the order of commits."""
     engine, cursor = context.engine, params.cursor
     if cursor == END:

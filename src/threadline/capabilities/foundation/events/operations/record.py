@@ -11,17 +11,17 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events import recording
 from threadline.capabilities.foundation.events.forms import NativeEvent
-from threadline.capabilities.foundation.events.recording import Draft, Needs, draft
+from threadline.capabilities.foundation.events.recording import Draft, draft
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.event_limits import check_event_count
 from threadline.kernel.limits import BATCH_EVENTS_MAX
-from threadline.kernel.operation import Context, Intake, operation
+from threadline.kernel.operation import Context, Intake, Params, operation
 from threadline.kernel.rejected import RejectedEntry
 
 _EVENT_SCHEMA = msgspec.json.schema_components((NativeEvent,))[1]["NativeEvent"]
 
 
-class RecordParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RecordParams(Params, kw_only=True):
     """Events to record. Each has its own outcome: one that is not well formed is rejected and stops no neighbour."""
 
     # Any, because a value of another type is the outcome of its event, and not the end of the request.
@@ -38,7 +38,7 @@ class RecordResult(msgspec.Struct, kw_only=True):
     rejected: int
 
 
-def _drafts(context: Context[Needs], params: RecordParams) -> list[Draft | RejectedEntry]:
+def _drafts(context: Context, params: RecordParams) -> list[Draft | RejectedEntry]:
     """The events of a request, stamped with its way in. Raises `LimitExceeded` if there are too many."""
     check_event_count(len(params.events))
     return [
@@ -54,7 +54,7 @@ def _drafts(context: Context[Needs], params: RecordParams) -> list[Draft | Rejec
     ]
 
 
-def _taken_in(context: Context[Needs], params: RecordParams) -> list[Event | RejectedEntry]:
+def _taken_in(context: Context, params: RecordParams) -> list[Event | RejectedEntry]:
     return [item.event if isinstance(item, Draft) else item for item in _drafts(context, params)]
 
 
@@ -94,6 +94,6 @@ def _refused(result: RecordResult) -> bool:
     refused=_refused,
     intake=Intake(_taken_in, "events", _without, lambda result: list(result.receipts), _result),
 )
-def record(context: Context[Needs], params: RecordParams) -> RecordResult:
+def record(context: Context, params: RecordParams) -> RecordResult:
     """Record events, each exactly once."""
     return _result(recording.record(context.engine, _drafts(context, params)))

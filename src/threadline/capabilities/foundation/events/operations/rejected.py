@@ -11,13 +11,12 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.operations import REJECTED_GROUP
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.capabilities.foundation.events.rejected import RejectedView, rejected_view
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithRejected
+from threadline.kernel.operation import Context, Params, operation
 
 EntryId = Annotated[str, Meta(description="The id of an entry of the rejected log.", min_length=1, max_length=64)]
 
 
-class RejectedParams(Page, kw_only=True, forbid_unknown_fields=True):
+class RejectedParams(Page, kw_only=True):
     """Which part of the rejected log to read."""
 
     status: Annotated[
@@ -38,7 +37,7 @@ _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
 
 
 @operation("GET /v1/rejected", REJECTED_GROUP, example=RejectedParams(status="open", limit=20))
-def list_(context: Context[WithRejected], params: RejectedParams) -> RejectedPage:
+def list_(context: Context, params: RejectedParams) -> RejectedPage:
     """List what could not be recorded, newest first."""
     page = context.engine.rejected.page(context.workspace, checked_cursor(params.cursor, _CURSOR), params.limit)
     entries = [
@@ -49,13 +48,13 @@ def list_(context: Context[WithRejected], params: RejectedParams) -> RejectedPag
     return RejectedPage(entries=entries, next=next_of(page, params.limit, lambda row: row[0]))
 
 
-class RejectedEntryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RejectedEntryParams(Params, kw_only=True):
     """Which entry."""
 
     id: EntryId
 
 
 @operation("GET /v1/rejected/{id}", REJECTED_GROUP, example=RejectedEntryParams(id="0123456789abcdef0123456789abcdef"))
-def show(context: Context[WithRejected], params: RejectedEntryParams) -> RejectedView:
+def show(context: Context, params: RejectedEntryParams) -> RejectedView:
     """Show one entry of the rejected log with its payload."""
     return rejected_view(context.engine.rejected.entry(context.workspace, params.id).entry)

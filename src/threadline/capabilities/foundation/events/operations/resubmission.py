@@ -15,13 +15,13 @@ from threadline.capabilities.foundation.events.recording import NATIVE_FORM, rea
 from threadline.capabilities.foundation.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
-from threadline.kernel.operation import Choice, Context, Intake, operation
-from threadline.kernel.ports import WithRejected
+from threadline.kernel.operation import Choice, Context, Intake, Params, operation
+from threadline.kernel.ports import Ports
 from threadline.kernel.rejected import ROW_FORM, Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
 
 
-class ResubmitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ResubmitParams(Params, kw_only=True):
     """What to record in place of what was rejected: a corrected event, a corrected payload, or the payload as it is."""
 
     id: EntryId
@@ -39,7 +39,7 @@ class ResubmitResult(msgspec.Struct, kw_only=True):
     entry: RejectedView
 
 
-def resubmitted(engine: WithRejected, workspace: str, params: ResubmitParams) -> tuple[Event, StoredEntry]:
+def resubmitted(engine: Ports, workspace: str, params: ResubmitParams) -> tuple[Event, StoredEntry]:
     """The event that a request wants recorded, and the entry that it would settle. Writes nothing.
 
     Raises `NotFound`, and `InvalidValue` or `EventRejected` for what makes no event.
@@ -51,7 +51,7 @@ def resubmitted(engine: WithRejected, workspace: str, params: ResubmitParams) ->
     return _reread(engine, payload, stored.entry), stored
 
 
-def _taken_in(context: Context[WithRejected], params: ResubmitParams) -> list[Event]:
+def _taken_in(context: Context, params: ResubmitParams) -> list[Event]:
     event, stored = resubmitted(context.engine, context.workspace, params)
     return [event] if stored.entry.status == "open" else []
 
@@ -68,7 +68,7 @@ def _taken_in(context: Context[WithRejected], params: ResubmitParams) -> list[Ev
     ),
     refused=lambda result: result.receipt.status not in ("accepted", "duplicate"),
 )
-def resubmit(context: Context[WithRejected], params: ResubmitParams) -> ResubmitResult:
+def resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
     """Record what was rejected, corrected or as it is, and settle its entry."""
     event, stored = resubmitted(context.engine, context.workspace, params)
     expected = None if params.event is None else params.event.expected
@@ -100,7 +100,7 @@ def _key_of(payload: Any) -> str:
     return ""
 
 
-def _reread(engine: WithRejected, payload: Any, entry: RejectedEntry) -> Event:
+def _reread(engine: Ports, payload: Any, entry: RejectedEntry) -> Event:
     readers: Mapping[str, Reader] = engine.rejected.readers
     reader = _READERS.get(entry.form) or readers.get(entry.form)
     if reader is None:
@@ -199,7 +199,7 @@ _READERS: Mapping[str, Reader] = {"event": _read_event, NATIVE_FORM: _read_nativ
 # --- dismiss ----------------------------------------------------------------------------------
 
 
-class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class DismissParams(Params, kw_only=True):
     """Which entry to close without recording anything, and why."""
 
     id: EntryId
@@ -213,7 +213,7 @@ class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     scope="admin",
     example=DismissParams(id="0123456789abcdef0123456789abcdef", reason="a test of ours"),
 )
-def dismiss(context: Context[WithRejected], params: DismissParams) -> RejectedView:
+def dismiss(context: Context, params: DismissParams) -> RejectedView:
     """Close an entry of the rejected log without recording it."""
     stored = context.engine.rejected.entry(context.workspace, params.id)
     return rejected_view(context.engine.rejected.dismiss(stored, params.reason))

@@ -13,9 +13,8 @@ from threadline.capabilities.foundation.webhooks.operations import WEBHOOKS_GROU
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, operation
+from threadline.kernel.operation import Context, NoParams, Params, operation
 from threadline.kernel.outbox import QueueState
-from threadline.kernel.ports import WithDelivery
 from threadline.kernel.time import format_time
 
 Name = Annotated[str, names_a("destination"), Meta(description="A destination's name.", min_length=1, max_length=64)]
@@ -45,7 +44,7 @@ class DestinationList(msgspec.Struct, kw_only=True):
     destinations: list[DestinationLine]
 
 
-def _line(context: Context[object], state: QueueState) -> DestinationLine:
+def _line(context: Context, state: QueueState) -> DestinationLine:
     standing = state.circuit
     resting = standing.rests_at(context.now)
     return DestinationLine(
@@ -61,7 +60,7 @@ def _line(context: Context[object], state: QueueState) -> DestinationLine:
 
 
 @operation("GET /v1/webhooks/destinations", WEBHOOKS_GROUP, scope="admin")
-def destinations(context: Context[WithDelivery], params: NoParams) -> DestinationList:
+def destinations(context: Context, params: NoParams) -> DestinationList:
     """List where webhooks go, whether they arrive, and how many wait."""
     states = context.engine.delivery.queues()
     return DestinationList(
@@ -69,14 +68,14 @@ def destinations(context: Context[WithDelivery], params: NoParams) -> Destinatio
     )
 
 
-class StopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class StopParams(Params, kw_only=True):
     """Which destination, and why."""
 
     name: Name
     why: Annotated[str, Meta(description="For whoever finds it stopped.", max_length=_SHOWN_WHY_MAX)] = ""
 
 
-class StartParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class StartParams(Params, kw_only=True):
     """Which destination."""
 
     name: Name
@@ -95,7 +94,7 @@ class Changed(msgspec.Struct, kw_only=True):
     scope="admin",
     example=StopParams(name="crm", why="moves on Monday"),
 )
-def stop(context: Context[WithDelivery], params: StopParams) -> Changed:
+def stop(context: Context, params: StopParams) -> Changed:
     """Stop calls to a destination: what is due there is parked."""
     why = params.why or f"stopped by {context.source}"
     return Changed(changed=context.engine.delivery.stop(params.name, why))
@@ -108,6 +107,6 @@ def stop(context: Context[WithDelivery], params: StopParams) -> Changed:
     scope="admin",
     example=StartParams(name="crm"),
 )
-def start(context: Context[WithDelivery], params: StartParams) -> Changed:
+def start(context: Context, params: StartParams) -> Changed:
     """Resume calls to a destination that was stopped, or is resting."""
     return Changed(changed=context.engine.delivery.start(params.name))

@@ -55,7 +55,7 @@ def _definition(feature: Feature) -> FeatureDefinition:
 
 
 @shaped_operation("GET /v1/features", FEATURES_GROUP)
-def list_(features: FeatureSet, context: Context[object], params: NoParams) -> DefinitionsResult:
+def list_(features: FeatureSet, context: Context, params: NoParams) -> DefinitionsResult:
     """List the features in force and what each is made of."""
     shown = sorted((feature for feature in features.features if not feature.hidden), key=lambda feature: feature.name)
     return DefinitionsResult(fingerprint=features.fingerprint, features=[_definition(feature) for feature in shown])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -14,18 +14,13 @@ from threadline.capabilities.profile.features.operations.vector import chosen, v
 from threadline.capabilities.profile.features.spread import Bin, bins_of, histogram, summary
 from threadline.kernel.chart import Chart
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
+from threadline.kernel.operation import Context, Params, always, operation
 
 PAGE = 200
 """People between two looks at the clock."""
 
 
-class Needs(WithReader, WithCatalogue, WithRecorder, Protocol):
-    """What is needed here of the engine."""
-
-
-class SpreadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SpreadParams(Params, kw_only=True):
     """Which feature."""
 
     name: Annotated[str, names_a("feature"), Meta(description="Its name.", min_length=1, max_length=100)]
@@ -61,7 +56,7 @@ def spread_picture(result: FeatureSpread) -> Chart:
     picture=spread_picture,
     example=SpreadParams(name="monetary_total"),
 )
-def spread(context: Context[Needs], params: SpreadParams) -> FeatureSpread:
+def spread(context: Context, params: SpreadParams) -> FeatureSpread:
     """Show how a feature is spread over people now; looks at them for two seconds."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
     deadline, after = Deadline(context, params.seconds), ""

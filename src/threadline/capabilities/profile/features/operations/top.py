@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -14,15 +14,10 @@ from threadline.capabilities.profile.features.operations.vector import chosen, v
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithCatalogue, WithReader
+from threadline.kernel.operation import Context, Params, always, operation
 
 
-class Needs(WithReader, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
-class TopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class TopParams(Params, kw_only=True):
     """By which feature, and how many people."""
 
     name: Annotated[
@@ -59,7 +54,7 @@ class TopResult(msgspec.Struct, kw_only=True):
     is_long=always,
     example=TopParams(name="monetary_total", limit=10),
 )
-def top(context: Context[Needs], params: TopParams) -> TopResult:
+def top(context: Context, params: TopParams) -> TopResult:
     """List the people with the highest values of a feature; reads every person."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
     sign, read = 1 if params.lowest else -1, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,8 +15,7 @@ from threadline.capabilities.profile.features.training import ReadVector, Row, V
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import TRAINING_ROWS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import COLUMNS, Context, always, operation
-from threadline.kernel.ports import WithCatalogue, WithReader
+from threadline.kernel.operation import COLUMNS, Context, Params, always, operation
 
 
 class LabelParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +26,7 @@ class LabelParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     label: Annotated[Any, Meta(description="What is to be learned; returned unchanged.")] = None
 
 
-class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class TrainingParams(Params, kw_only=True):
     """The labels, and which features to give for each."""
 
     labels: Annotated[list[LabelParams], Meta(max_length=TRAINING_ROWS_MAX)]
@@ -56,10 +55,6 @@ class TrainingSet(msgspec.Struct, kw_only=True):
     rows: list[TrainingRow]
 
 
-class Needs(WithReader, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/features/training_set",
     FEATURES_GROUP,
@@ -68,7 +63,7 @@ class Needs(WithReader, WithCatalogue, Protocol):
         labels=[LabelParams(person="user_id:42", at="2026-03-01T12:00:00Z", label=True)], names=["monetary_total"]
     ),
 )
-def training_set(context: Context[Needs], params: TrainingParams) -> TrainingSet:
+def training_set(context: Context, params: TrainingParams) -> TrainingSet:
     """Give the feature vectors of people at label times, as they were served then."""
 
     def whom(ref: str) -> ReadVector:

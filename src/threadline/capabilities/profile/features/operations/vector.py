@@ -18,7 +18,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.names import hint
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.ports import Person
 
 Names = Annotated[str, Meta(description="Names separated by commas; empty: all.", max_length=20_000)]
 
@@ -51,7 +51,7 @@ def feature_views(vector: Vector) -> dict[str, FeatureView]:
     return views
 
 
-class FeaturesParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
+class FeaturesParams(KnownAsOf, kw_only=True):
     """Whose features, which, and at which instant."""
 
     id: PersonRef
@@ -74,7 +74,7 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
     FEATURES_GROUP,
     example=FeaturesParams(id="user_id:42", names="monetary_total,recency_days"),
 )
-def of(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
+def of(context: Context, params: FeaturesParams) -> FeaturesResult:
     """Show a person's feature vector, now or as it was served at an instant."""
     asked = person_as_of(context, params.id, params.as_of, params.known)
     vector = asked.views("features").get("features", {})
@@ -87,7 +87,7 @@ def of(context: Context[WithReader], params: FeaturesParams) -> FeaturesResult:
     )
 
 
-def vector_of(context: Context[WithReader], person: Person, at: int, known_at: int | None = None) -> Vector:
+def vector_of(context: Context, person: Person, at: int, known_at: int | None = None) -> Vector:
     """A person's features at an instant; with ``known_at`` by what was known then."""
     views = context.engine.reader.views(person, at, known_at=known_at, names=["features"])
     vector: Vector = views.get("features", {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -20,8 +20,8 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context
-from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
+from threadline.kernel.operation import Context, Params
+from threadline.kernel.ports import Person
 from threadline.kernel.ranking import Board, Place
 from threadline.kernel.time import format_time
 
@@ -70,7 +70,7 @@ class Leaderboard(msgspec.Struct, kw_only=True):
     places: list[Entry]
 
 
-class BoardChoice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class BoardChoice(Params, kw_only=True):
     """Which board, of which period, among whom."""
 
     name: Name
@@ -79,14 +79,10 @@ class BoardChoice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     scope: Scope = ""
 
 
-class Needs(WithReader, WithRanks, WithMaintenance, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
 class BoardQuery:
     """One question about one board."""
 
-    def __init__(self, boards: Boards, context: Context[Needs], params: BoardChoice) -> None:
+    def __init__(self, boards: Boards, context: Context, params: BoardChoice) -> None:
         self.context, self.params = context, params
         self.calendar = Calendar(boards.timezone)
         self.board = board_named(boards, params)

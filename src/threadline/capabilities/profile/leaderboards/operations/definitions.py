@@ -36,7 +36,7 @@ class BoardsResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/leaderboards", LEADERBOARDS_GROUP)
-def list_(boards: Boards, context: Context[object], params: NoParams) -> BoardsResult:
+def list_(boards: Boards, context: Context, params: NoParams) -> BoardsResult:
     """List the leaderboards that are declared."""
     return BoardsResult(
         timezone=boards.timezone,

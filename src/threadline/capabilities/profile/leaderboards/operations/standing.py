@@ -14,7 +14,6 @@ from threadline.capabilities.profile.leaderboards.operations.board_query import 
     BoardQuery,
     Entry,
     Leaderboard,
-    Needs,
     parts_of,
 )
 from threadline.capabilities.profile.leaderboards.projection import NAME, plain
@@ -32,7 +31,7 @@ class Standing(Leaderboard, kw_only=True):
     score: int | float
 
 
-class StandingParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
+class StandingParams(BoardChoice, kw_only=True):
     """Whose place, on which board."""
 
     id: PersonRef
@@ -46,7 +45,7 @@ class StandingParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
     relied_on=parts_of,
     example=StandingParams(id="user_id:42", name="points", period="week", around=2),
 )
-def standing(boards: Boards, context: Context[Needs], params: StandingParams) -> Standing:
+def standing(boards: Boards, context: Context, params: StandingParams) -> Standing:
     """Show a person's rank on a leaderboard, and the people around them."""
     asked = BoardQuery(boards, context, params)
     person = context.engine.reader.person(context.workspace, params.id)
@@ -84,7 +83,7 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
     )
 
 
-def _own_place(context: Context[Needs], person: Person, asked: BoardQuery) -> Place | None:
+def _own_place(context: Context, person: Person, asked: BoardQuery) -> Place | None:
     """The person's place as their own state tells it: exact at the position that was read, whatever counts know."""
     for row in context.engine.maintenance.rows(person, NAME):
         if board_of(row.partition) == asked.key:

@@ -13,14 +13,13 @@ from threadline.capabilities.profile.leaderboards.operations.board_query import 
     BoardChoice,
     BoardQuery,
     Leaderboard,
-    Needs,
     parts_of,
 )
 from threadline.capabilities.profile.leaderboards.recomputed import Nearest
 from threadline.kernel.operation import Context, Operation, shaped_operation
 
 
-class BoardParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
+class BoardParams(BoardChoice, kw_only=True):
     """Which board, and how much of it."""
 
     limit: Annotated[int, Meta(description="How many places.", ge=1, le=1_000)] = 10
@@ -33,7 +32,7 @@ class BoardParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
     relied_on=parts_of,
     example=BoardParams(name="points", period="week", limit=10),
 )
-def top(boards: Boards, context: Context[Needs], params: BoardParams) -> Leaderboard:
+def top(boards: Boards, context: Context, params: BoardParams) -> Leaderboard:
     """List the top of a leaderboard, now or for any past period."""
     asked = BoardQuery(boards, context, params)
     total: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -27,18 +27,13 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
 from threadline.kernel.event import Receipt
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX, FACTS_RETRACTED_MAX
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithLog, WithReader, WithRecorder
+from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.time import parse_time
 
 FactIds = Annotated[list[Annotated[str, Meta(max_length=150)]], Meta(description="Facts as type/key.", max_length=8)]
 
 
-class Needs(WithReader, WithLog, WithRecorder, Protocol):
-    """What is needed here of the engine."""
-
-
-def _known(context: Context[Needs], person: str) -> dict[str, Any]:
+def _known(context: Context, person: str) -> dict[str, Any]:
     """Memory with what was just recorded in it."""
     again = context.engine.reader.person(context.workspace, person)
     memory: dict[str, Any] = context.engine.reader.views(again, context.engine.recorder.now(), names=["memory"])[
@@ -52,7 +47,7 @@ def _known(context: Context[Needs], person: str) -> dict[str, Any]:
 _TYPES = {USER_DECLARED: FACT_REMEMBERED, SYSTEM_COMPUTED: FACT_COMPUTED, AGENT_INFERRED: AGENT_INSIGHT}
 
 
-class RememberParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RememberParams(Params, kw_only=True):
     """The fact, its person and its source."""
 
     id: PersonRef
@@ -101,7 +96,7 @@ class RememberResult(msgspec.Struct, kw_only=True):
     example=RememberParams(id="user_id:42", type="preference", key="colour", value="blue"),
     refused=lambda result: result.receipt.status == "rejected",
 )
-def remember(context: Context[Needs], params: RememberParams) -> RememberResult:
+def remember(context: Context, params: RememberParams) -> RememberResult:
     """State a fact about a person: what they said, what a system computed, what an agent inferred."""
     type = _TYPES[params.source]
     if params.source == USER_DECLARED and params.confidence is not None:
@@ -140,7 +135,7 @@ def remember(context: Context[Needs], params: RememberParams) -> RememberResult:
 # --- retract and undo ---------------------------------------------------------------------------
 
 
-class RetractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RetractParams(Params, kw_only=True):
     """Which fact to take back, and why."""
 
     id: PersonRef
@@ -166,7 +161,7 @@ class RetractResult(msgspec.Struct, kw_only=True):
     scope="write",
     example=RetractParams(id="user_id:42", type="preference", key="colour", reason="it was a present"),
 )
-def retract(context: Context[Needs], params: RetractParams) -> RetractResult:
+def retract(context: Context, params: RetractParams) -> RetractResult:
     """Take a fact back, with everything derived from it."""
     person = context.engine.reader.person(context.workspace, params.id)
     before = memory_of(context, person)
@@ -188,7 +183,7 @@ def _ids(memory: dict[str, Any]) -> list[str]:
     return [f"{type}/{key}" for type in TYPES for key in memory.get(type, {})]
 
 
-class UnretractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class UnretractParams(Params, kw_only=True):
     """Which retraction to undo."""
 
     id: EventId
@@ -210,7 +205,7 @@ class UnretractResult(msgspec.Struct, kw_only=True):
     scope="write",
     example=UnretractParams(id="0123456789abcdef0123456789abcdef"),
 )
-def unretract(context: Context[Needs], params: UnretractParams) -> UnretractResult:
+def unretract(context: Context, params: UnretractParams) -> UnretractResult:
     """Undo a retraction: the fact is back, and everything that went with it."""
     engine = context.engine
     retraction = engine.log.event(context.workspace, checked_id(params.id))

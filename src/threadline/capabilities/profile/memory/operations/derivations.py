@@ -39,7 +39,7 @@ class DerivationsResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/memory", MEMORY_GROUP)
-def definitions(derivations: DerivationSet, context: Context[object], params: NoParams) -> DerivationsResult:
+def definitions(derivations: DerivationSet, context: Context, params: NoParams) -> DerivationsResult:
     """List the derivations in force and which facts each makes."""
     shown = [
         DerivationView(

@@ -18,7 +18,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.ports import Person
 
 FactType = Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"]
 FactKey = Annotated[
@@ -79,7 +79,7 @@ class RetractedView(msgspec.Struct, kw_only=True):
     because_of: Annotated[str, Meta(description="The retracted fact that it rested on, as type/key.")]
 
 
-class MemoryParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
+class MemoryParams(KnownAsOf, kw_only=True):
     """Whose facts, which, and at which instant."""
 
     id: PersonRef
@@ -100,21 +100,21 @@ class MemoryResult(msgspec.Struct, kw_only=True):
     retracted: Annotated[list[RetractedView], Meta(description="Of the type asked for.")]
 
 
-def memory_of(context: Context[WithReader], person: Person) -> dict[str, Any]:
+def memory_of(context: Context, person: Person) -> dict[str, Any]:
     """The view of a person's memory now."""
     views = context.engine.reader.views(person, context.now, names=["memory"])
     memory: dict[str, Any] = views["memory"]
     return memory
 
 
-def _read(context: Context[WithReader], params: MemoryParams | FactParams) -> tuple[PersonAsOf, dict[str, Any]]:
+def _read(context: Context, params: MemoryParams | FactParams) -> tuple[PersonAsOf, dict[str, Any]]:
     """Whose memory is asked for and as of when, and the memory."""
     asked = person_as_of(context, params.id, params.as_of, params.known)
     return asked, asked.views("memory")["memory"]
 
 
 @operation("GET /v1/people/{id}/memory", MEMORY_GROUP, example=MemoryParams(id="user_id:42", type="purchase"))
-def of(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
+def of(context: Context, params: MemoryParams) -> MemoryResult:
     """List the facts known about a person: all, of one type, or matching a text, now or at an instant."""
     asked, memory = _read(context, params)
     wanted = TYPES if params.type is None else (params.type,)
@@ -137,7 +137,7 @@ def fact_view(fact: dict[str, Any]) -> FactView:
     return FactView(**{**fact, "conflicts": [ConflictView(**conflict) for conflict in fact["conflicts"]]})
 
 
-class FactParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
+class FactParams(KnownAsOf, kw_only=True):
     """Which fact, and at which instant."""
 
     id: PersonRef
@@ -150,7 +150,7 @@ class FactParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     MEMORY_GROUP,
     example=FactParams(id="user_id:42", type="purchase", key="last_transaction"),
 )
-def fact(context: Context[WithReader], params: FactParams) -> FactView:
+def fact(context: Context, params: FactParams) -> FactView:
     """Show one fact about a person, and what contradicts it."""
     _, memory = _read(context, params)
     return fact_view(found_fact(memory, params.type, params.key))

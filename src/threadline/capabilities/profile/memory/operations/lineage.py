@@ -13,13 +13,13 @@ from threadline.capabilities.profile.memory.operations import MEMORY_GROUP
 from threadline.capabilities.profile.memory.operations.facts import FactKey, FactType
 from threadline.capabilities.profile.memory.projection import FactDerivations, facts_of
 from threadline.kernel.operation import Context, shaped_operation
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.ports import Person
 
 _PAGES_MAX = 20
 """Pages of events looked through for one page of lineage: those of the same types may make other facts."""
 
 
-class LineageParams(Page, kw_only=True, forbid_unknown_fields=True):
+class LineageParams(Page, kw_only=True):
     """Of which fact, and where to go on."""
 
     id: PersonRef
@@ -43,7 +43,7 @@ class LineagePage(msgspec.Struct, kw_only=True):
     MEMORY_GROUP,
     example=LineageParams(id="user_id:42", type="purchase", key="last_transaction"),
 )
-def lineage(by_type: FactDerivations, context: Context[WithReader], params: LineageParams) -> LineagePage:
+def lineage(by_type: FactDerivations, context: Context, params: LineageParams) -> LineagePage:
     """List the events that made a fact, took it back or restored it."""
     types = frozenset(by_type) | RETRACTIONS
     person = context.engine.reader.person(context.workspace, params.id)

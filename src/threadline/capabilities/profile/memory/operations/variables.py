@@ -14,11 +14,10 @@ from threadline.capabilities.profile.memory.variables import resolve
 from threadline.kernel.disclosure import FREE, NOT_PERSONAL
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.lists import comma_separated
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithReader
+from threadline.kernel.operation import Context, Params, operation
 
 
-class VariablesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class VariablesParams(Params, kw_only=True):
     """Whose facts, and the variables of a template."""
 
     id: PersonRef
@@ -42,7 +41,7 @@ class VariablesResult(msgspec.Struct, kw_only=True):
     MEMORY_GROUP,
     example=VariablesParams(id="user_id:42", names="purchase.last_transaction.product_name"),
 )
-def variables(context: Context[WithReader], params: VariablesParams) -> VariablesResult:
+def variables(context: Context, params: VariablesParams) -> VariablesResult:
     """Resolve template variables, such as purchase.last_transaction.product_name."""
     names = list(dict.fromkeys([*comma_separated(params.names), *params.variables]))
     if not names:

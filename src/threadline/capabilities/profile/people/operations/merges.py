@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -18,22 +18,21 @@ from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.event import Recorded, identifier_named
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Ports, WithCatalogue, WithIdentity, WithLog, WithReader
+from threadline.kernel.operation import Context, Params, operation
 
 Reason = Annotated[str, Meta(description="Why; it is kept in the event.", max_length=500)]
 
 # --- merge ------------------------------------------------------------------------------------
 
 
-class MergePreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MergePreviewParams(Params, kw_only=True):
     """Which two people would be joined."""
 
     id: PersonRef
     other: PersonRef
 
 
-class MergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MergeParams(Params, kw_only=True):
     """Which two people to join, and why."""
 
     id: PersonRef
@@ -57,16 +56,12 @@ class MergeResult(msgspec.Struct, kw_only=True):
     person: PersonSummary
 
 
-class Needs(WithReader, WithLog, WithIdentity, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "GET /v1/people/{id}/merge",
     PEOPLE_GROUP,
     example=MergePreviewParams(id="user_id:42", other="email:ada@example.com"),
 )
-def merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeResult:
+def merge_preview(context: Context, params: MergePreviewParams) -> MergeResult:
     """Preview the merge of two people, with anything that speaks against it."""
     identity, workspace = context.engine.identity, context.workspace
     union, merged, objection = identity.preview_merge(workspace, params.id, params.other)
@@ -87,7 +82,7 @@ def merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeR
     scope="admin",
     example=MergeParams(id="user_id:42", other="email:ada@example.com", reason="told so by phone", dry_run=True),
 )
-def merge(context: Context[Ports], params: MergeParams) -> MergeResult:
+def merge(context: Context, params: MergeParams) -> MergeResult:
     """Join two people into one; the older one stays."""
     if params.dry_run:
         return merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
@@ -134,9 +129,7 @@ def _refuse_other(recorded: Recorded, request: str, is_same: bool) -> None:
         )
 
 
-def _event_of_request(
-    context: Context[WithReader], people: list[Any], type_: str, request: str, **properties: str
-) -> Any:
+def _event_of_request(context: Context, people: list[Any], type_: str, request: str, **properties: str) -> Any:
     """The event of a request that was carried out: the newest of these people's of a type that it caused, or None."""
     if request:
         for person in people:
@@ -150,7 +143,7 @@ def _event_of_request(
 # --- split and unmerge ------------------------------------------------------------------------
 
 
-class SplitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SplitParams(Params, kw_only=True):
     """Which identifiers to take out of a person, with the events of their threads."""
 
     id: PersonRef
@@ -178,7 +171,7 @@ class SplitResult(msgspec.Struct, kw_only=True):
         id="user_id:42", identifiers=["email:info@example.com"], reason="a shared mail box", dry_run=True
     ),
 )
-def split(context: Context[Needs], params: SplitParams) -> SplitResult:
+def split(context: Context, params: SplitParams) -> SplitResult:
     """Take identifiers, with their events, out of a person."""
     engine = context.engine
     if params.dry_run:
@@ -200,7 +193,7 @@ def split(context: Context[Needs], params: SplitParams) -> SplitResult:
     )
 
 
-def _names_the_same(context: Context[Needs], identifiers: list[str], split: dict[str, Any]) -> bool:
+def _names_the_same(context: Context, identifiers: list[str], split: dict[str, Any]) -> bool:
     """Whether these are what a split took out, or what it left where the founding identifier was to be taken out."""
     rules, moved = context.engine.catalogue.rules, set(split["threads"])
     named = [set(rules.threads(context.workspace, identifier_named(text))) for text in identifiers]
@@ -210,7 +203,7 @@ def _names_the_same(context: Context[Needs], identifiers: list[str], split: dict
     )
 
 
-def _split_result(context: Context[Needs], person: str, new: str, request: str) -> SplitResult:
+def _split_result(context: Context, person: str, new: str, request: str) -> SplitResult:
     remaining, apart = (context.engine.reader.person(context.workspace, id) for id in (person, new))
     if remaining.id == apart.id:
         raise Conflict("this request was carried out before and undone since; give a new `request`")
@@ -223,7 +216,7 @@ def _split_result(context: Context[Needs], person: str, new: str, request: str) 
     )
 
 
-class UnmergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class UnmergeParams(Params, kw_only=True):
     """Which merge to undo."""
 
     id: EventId
@@ -238,7 +231,7 @@ class UnmergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     scope="admin",
     example=UnmergeParams(id="0123456789abcdef0123456789abcdef", reason="two people after all"),
 )
-def unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
+def unmerge(context: Context, params: UnmergeParams) -> SplitResult:
     """Undo one merge: the person merged away is back, as if never merged."""
     engine = context.engine
     merge = engine.log.event(context.workspace, checked_id(params.id))
@@ -260,7 +253,7 @@ def unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
 # --- joins set aside --------------------------------------------------------------------------
 
 
-class QuarantineParams(Page, kw_only=True, forbid_unknown_fields=True):
+class QuarantineParams(Page, kw_only=True):
     """Which of the joins that were not done to list."""
 
     status: Annotated[str, Meta(description="open, joined or dismissed; empty: all.", max_length=20)] = "open"
@@ -287,7 +280,7 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/quarantine", QUARANTINE_GROUP, example=QuarantineParams(limit=20))
-def list_(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
+def list_(context: Context, params: QuarantineParams) -> QuarantinePage:
     """List the joins of people that were set aside for review."""
     page = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit)
     joins = [_join_view(join) for join in page if params.status in ("", join["status"])]
@@ -305,7 +298,7 @@ def _join_view(entry: dict[str, Any]) -> DoubtfulJoin:
     )
 
 
-class ReviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ReviewParams(Params, kw_only=True):
     """What to do about a join that was set aside."""
 
     id: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -319,6 +312,6 @@ class ReviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     scope="admin",
     example=ReviewParams(id="0123456789abcdef0123456789abcdef-0123456789abcdef0123456789abcdef", join=True),
 )
-def review(context: Context[WithIdentity], params: ReviewParams) -> DoubtfulJoin:
+def review(context: Context, params: ReviewParams) -> DoubtfulJoin:
     """Decide about a join that was set aside."""
     return _join_view(context.engine.identity.review(context.workspace, params.id, join=params.join, by=context.source))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -12,13 +12,13 @@ from threadline.capabilities.foundation.events.forms import PersonRef
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.capabilities.profile.people.operations.person import name_in
 from threadline.kernel.event import identifier_named, is_thread_id
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithCatalogue, WithReader
+from threadline.kernel.operation import Context, Params, operation
+from threadline.kernel.ports import Person
 
 PEOPLE_MAX = 500
 
 
-class NamesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class NamesParams(Params, kw_only=True):
     """Whom to name."""
 
     people: Annotated[list[PersonRef], Meta(description="Ids and identifiers.", min_length=1, max_length=PEOPLE_MAX)]
@@ -39,12 +39,8 @@ class Names(msgspec.Struct, kw_only=True):
     people: dict[str, PersonName]
 
 
-class Needs(WithReader, WithCatalogue, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation("GET /v1/people-names", PEOPLE_GROUP, example=NamesParams(people=["user_id:42", "email:ada@example.com"]))
-def names(context: Context[Needs], params: NamesParams) -> Names:
+def names(context: Context, params: NamesParams) -> Names:
     """Say what to call people, many of them at once."""
     threads = {ref: list(_threads(context, ref)) for ref in params.people}
     by_thread = context.engine.reader.by_threads([thread for some in threads.values() for thread in some])
@@ -60,14 +56,14 @@ def names(context: Context[Needs], params: NamesParams) -> Names:
     )
 
 
-def _threads(context: Context[WithCatalogue], ref: str) -> Iterator[str]:
+def _threads(context: Context, ref: str) -> Iterator[str]:
     """The threads that a text may mean: it may have the form of an id, and be a user id."""
     if is_thread_id(ref):
         yield ref
     yield from context.engine.catalogue.rules.threads(context.workspace, identifier_named(ref))
 
 
-def _name(context: Context[Needs], person: Person) -> str:
+def _name(context: Context, person: Person) -> str:
     views = context.engine.reader.views(person, context.now, names=["profile"])
     if name := name_in(views.get("profile", {}).get("traits", {})):
         return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ from threadline.capabilities.foundation.events.forms import Identifiers, Instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, page_of
 from threadline.capabilities.foundation.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
-from threadline.capabilities.profile.people.operations.person import Reads, name_in
+from threadline.capabilities.profile.people.operations.person import name_in
 from threadline.capabilities.profile.segments.definition import SECTION_NAME, read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.profile.segments.projection import member_rows
@@ -29,7 +29,7 @@ from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation, shaped_operation
 from threadline.kernel.policy import Read
-from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithReader, WithStore
+from threadline.kernel.ports import Person
 from threadline.kernel.store import Item, query_pages
 
 _CONDITION_LENGTH_MAX = 8_000
@@ -41,7 +41,7 @@ _TOGETHER = 100
 """People who are read together to put a condition to them."""
 
 
-class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
+class PeopleParams(Page, kw_only=True):
     """All people, or those of one identifier, tag, group or segment; of these, those for whom a condition holds."""
 
     identifier: Annotated[
@@ -93,10 +93,6 @@ class PeoplePage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class Needs(Reads, WithStore, WithCatalogue, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
-
-
 def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
     """What is gone through, and asked of each, that is written for everybody."""
     rows = [IndexPart(SECTION_NAME, params.segment)] if params.segment else []
@@ -113,7 +109,7 @@ def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
     relied_on=_read,
     example=PeopleParams(tag="vip", limit=20),
 )
-def list_(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
+def list_(segments: Segments, context: Context, params: PeopleParams) -> PeoplePage:
     """List people: all, or by identifier, tag, group, segment or a condition."""
     if params.segment:
         segment_named(segments, params.segment)
@@ -125,7 +121,7 @@ def list_(segments: Segments, context: Context[Needs], params: PeopleParams) -> 
     return PeoplePage(people=[summary(context, person) for person in people], being_filled=filling, next=following)
 
 
-def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str]:
+def _page(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
     if params.identifier:
         return _named(context, params.identifier), ""
     if params.segment:
@@ -145,7 +141,7 @@ def _read_condition(written: str) -> Conditions:
         raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
 
 
-def condition_of(context: Context[WithCatalogue], written: str) -> Conditions:
+def condition_of(context: Context, written: str) -> Conditions:
     """The condition that a caller wrote as JSON. Raises `InvalidValue` for what none can be."""
     conditions = _read_condition(written)
     conditions.refuse_event_fields("when")
@@ -153,7 +149,7 @@ def condition_of(context: Context[WithCatalogue], written: str) -> Conditions:
     return conditions
 
 
-def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditions) -> PeoplePage:
+def _matching(context: Context, params: PeopleParams, conditions: Conditions) -> PeoplePage:
     summaries: list[PersonSummary] = []
     read, cursor = 0, params.cursor
     while True:
@@ -172,12 +168,12 @@ def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditi
         cursor = following
 
 
-def fits(context: Context[WithReader], person: Person, conditions: Conditions) -> bool:
+def fits(context: Context, person: Person, conditions: Conditions) -> bool:
     """Whether a condition holds for a person now."""
     return conditions.test(Subject(context.engine.reader.as_of(person, context.now).view, at=context.now))
 
 
-def _of_row(context: Context[WithReader], row: Item) -> Person | None:
+def _of_row(context: Context, row: Item) -> Person | None:
     # A partition is named by workspace and value together: where the name of a workspace holds the mark between
     # them, a row may be of another workspace, and is passed over.
     with contextlib.suppress(NotFound):
@@ -185,14 +181,14 @@ def _of_row(context: Context[WithReader], row: Item) -> Person | None:
     return None
 
 
-def _named(context: Context[WithReader], identifier: str) -> list[Any]:
+def _named(context: Context, identifier: str) -> list[Any]:
     try:
         return [context.engine.reader.person(context.workspace, identifier)]
     except NotFound:
         return []
 
 
-def _indexed(context: Context[Needs], table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
+def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
     engine = context.engine
     size = min(params.limit + 1, PAGE_ITEMS_MAX)
     rows = query_pages(engine.store, table, f"{context.workspace}/{value}", params.cursor, size=size)
@@ -201,14 +197,14 @@ def _indexed(context: Context[Needs], table: str, value: str, params: PeoplePara
     return [person for person in people if _has_now(context, person, table, value)], following
 
 
-def _has_now(context: Context[WithReader], person: Person, table: str, value: str) -> bool:
+def _has_now(context: Context, person: Person, table: str, value: str) -> bool:
     """Whether somebody has a tag or is in a group whose row is there: the event of it may lie ahead of the clock."""
     if context.engine.reader.as_of(person, context.now).ahead() is None:
         return True
     return value in context.engine.reader.views(person, context.now, names=["profile"])["profile"][f"{table}s"]
 
 
-def _everybody(context: Context[WithReader], params: PeopleParams) -> tuple[list[Any], str]:
+def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
     people: list[Any] = []
     after = params.cursor
     for _ in range(_PAGES_MAX):
@@ -219,7 +215,7 @@ def _everybody(context: Context[WithReader], params: PeopleParams) -> tuple[list
     return people, after
 
 
-def summary(context: Context[Reads], person: Person) -> PersonSummary:
+def summary(context: Context, person: Person) -> PersonSummary:
     """A person in a list."""
     rules = context.engine.catalogue.rules
     ordered = sorted(person.identifiers.values(), key=rules.rank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -26,12 +26,12 @@ from threadline.kernel.event import thread_id
 from threadline.kernel.key_fields import summary_fields
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import SECOND
 from threadline.kernel.zones import zone_of_person
 
 
-class PersonParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class PersonParams(AsOf, kw_only=True):
     """Whom to show, and at which instant."""
 
     id: PersonRef
@@ -125,12 +125,8 @@ class PersonView(msgspec.Struct, kw_only=True):
 _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
 
 
-class Reads(WithReader, WithCatalogue, WithLog, Protocol):
-    """What reading people needs of the engine."""
-
-
 @operation("GET /v1/people/{id}", example=PersonParams(id="user_id:42"))
-def person(context: Context[Reads], params: PersonParams) -> PersonView:
+def person(context: Context, params: PersonParams) -> PersonView:
     """Show everything known about a person, at one position."""
     engine = context.engine
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
@@ -191,7 +187,7 @@ def _sources(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ValueSource]
     }
 
 
-def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -> list[Any]:
+def _newest(engine: Ports, person: Person, limit: int, as_of: int | None) -> list[Any]:
     """The newest events, or those that were the newest of what was known at an instant.
 
     Both hold what lies ahead and has been told, which is in no view yet.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -21,13 +21,13 @@ from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithLog, WithReader, WithRecorder
+from threadline.kernel.operation import Context, Params, operation
+from threadline.kernel.ports import Person
 
 Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
 
 
-class TagParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class TagParams(Params, kw_only=True):
     """Which tags to put on a person and which to take off."""
 
     id: PersonRef
@@ -44,10 +44,6 @@ class TagResult(msgspec.Struct, kw_only=True):
     receipts: list[Receipt]
 
 
-class Needs(WithReader, WithLog, WithRecorder, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/people/{id}/tags",
     PEOPLE_GROUP,
@@ -60,7 +56,7 @@ class Needs(WithReader, WithLog, WithRecorder, Protocol):
     example=TagParams(id="user_id:42", add=["vip"]),
     refused=lambda result: bool(result.receipts) and all(receipt.status == "rejected" for receipt in result.receipts),
 )
-def tag(context: Context[Needs], params: TagParams) -> TagResult:
+def tag(context: Context, params: TagParams) -> TagResult:
     """Add tags to a person, and remove tags."""
     if both := set(params.add) & set(params.remove):
         raise InvalidValue(f"{min(both)!r} cannot be both added and removed")
@@ -87,24 +83,22 @@ def tag(context: Context[Needs], params: TagParams) -> TagResult:
     return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
 
 
-def _name_of(context: Context[Needs], person: Person, params: TagParams) -> RequestName:
+def _name_of(context: Context, person: Person, params: TagParams) -> RequestName:
     content = derived_key(*sorted({f"+{tag}" for tag in params.add} | {f"-{tag}" for tag in params.remove}))
     return name_of(context, person, tag.name, params.request, content)
 
 
-def _is_known(context: Context[Needs], event: Event) -> bool:
+def _is_known(context: Context, event: Event) -> bool:
     return context.engine.log.of_key(context.workspace, event.source, event.key) is not None
 
 
-def _tags(context: Context[Needs], person: Person) -> list[str]:
+def _tags(context: Context, person: Person) -> list[str]:
     views = context.engine.reader.views(person, context.engine.recorder.now(), names=["profile"])
     tags: list[str] = views["profile"]["tags"]
     return tags
 
 
-def _tag_event(
-    context: Context[Needs], person: Person, kind: str, tag: str, request: str, name: RequestName | None
-) -> Event:
+def _tag_event(context: Context, person: Person, kind: str, tag: str, request: str, name: RequestName | None) -> Event:
     parts = (kind, tag, request or f"at {person.position}")
     identifier, key = place_and_key(context, person, *parts, named=request)
     event = wish(context, identifier, kind, {"tag": tag}, key)

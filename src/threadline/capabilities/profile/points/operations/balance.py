@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,10 +15,10 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithCatalogue, WithReader
+from threadline.kernel.ports import Person
 
 
-class PointsParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class PointsParams(AsOf, kw_only=True):
     """Whose points, and at which instant."""
 
     id: PersonRef
@@ -68,25 +68,21 @@ class PointsView(msgspec.Struct, kw_only=True):
     anomalies: list[Anomaly]
 
 
-class Reads(WithReader, WithCatalogue, Protocol):
-    """What reading points needs of the engine."""
-
-
-def points_view(context: Context[Reads], person: Person, now: int) -> dict[str, Any]:
+def points_view(context: Context, person: Person, now: int) -> dict[str, Any]:
     """What the projection says of a person. Raises `NotFound` where there are no points."""
     must_be_on(context)
     view: dict[str, Any] = context.engine.reader.views(person, now, names=["points"])["points"]
     return view
 
 
-def must_be_on(context: Context[WithCatalogue]) -> None:
+def must_be_on(context: Context) -> None:
     """Raise `NotFound` where points are switched off."""
     if not context.engine.catalogue.has("points"):
         raise NotFound("points are switched off by `points: false`")
 
 
 @operation("GET /v1/people/{id}/points", POINTS_GROUP, example=PointsParams(id="user_id:42"))
-def of(context: Context[Reads], params: PointsParams) -> PointsView:
+def of(context: Context, params: PointsParams) -> PointsView:
     """Show a person's points: balance, lifetime earned, the newest days, and anomalies."""
     must_be_on(context)
     asked = person_as_of(context, params.id, params.as_of)

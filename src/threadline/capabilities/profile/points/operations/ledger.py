@@ -22,10 +22,9 @@ from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithReader
 
 
-class LedgerParams(Page, kw_only=True, forbid_unknown_fields=True):
+class LedgerParams(Page, kw_only=True):
     """Whose ledger, and which page of it."""
 
     id: PersonRef
@@ -54,7 +53,7 @@ class LedgerPage(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/people/{id}/points/ledger", POINTS_GROUP, example=LedgerParams(id="user_id:42", limit=20))
-def ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
+def ledger(context: Context, params: LedgerParams) -> LedgerPage:
     """List the lines of a person's ledger of points, the newest first."""
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)

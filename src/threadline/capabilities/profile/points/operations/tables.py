@@ -10,15 +10,15 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.profile.points.definition import Points, Rule, Table
 from threadline.capabilities.profile.points.operations import POINTS_GROUP
-from threadline.capabilities.profile.points.operations.balance import PointsDay, Reads, points_view
+from threadline.capabilities.profile.points.operations.balance import PointsDay, points_view
 from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, NoParams, shaped_operation
+from threadline.kernel.operation import Context, NoParams, Params, shaped_operation
 from threadline.kernel.time import EARLIEST, format_duration
 
 
-class HistoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class HistoryParams(Params, kw_only=True):
     """Whose days, and how many."""
 
     id: PersonRef
@@ -34,7 +34,7 @@ class HistoryResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/people/{id}/points/history", POINTS_GROUP, example=HistoryParams(id="user_id:42", days=30))
-def history(calendar: Calendar, context: Context[Reads], params: HistoryParams) -> HistoryResult:
+def history(calendar: Calendar, context: Context, params: HistoryParams) -> HistoryResult:
     """List a person's last days with what was earned, spent, adjusted and what expired on each."""
     person = context.engine.reader.person(context.workspace, params.id)
     by_day = {day["day"]: day for day in points_view(context, person, context.now)["days"]}
@@ -78,7 +78,7 @@ class TablesResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/points/tables", POINTS_GROUP)
-def tables(points: Points, context: Context[object], params: NoParams) -> TablesResult:
+def tables(points: Points, context: Context, params: NoParams) -> TablesResult:
     """List what earns points, by version of the table, and the limits."""
     after = points.expires_after
     return TablesResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,12 +11,12 @@ from threadline.capabilities.foundation.events.forms import EventId, PersonRef
 from threadline.capabilities.foundation.events.requests import derived_key, wish
 from threadline.capabilities.profile.points.events import AMOUNT_MAX, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
 from threadline.capabilities.profile.points.operations import POINTS_GROUP
-from threadline.capabilities.profile.points.operations.balance import Reads, must_be_on, points_view
+from threadline.capabilities.profile.points.operations.balance import must_be_on, points_view
 from threadline.capabilities.profile.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Identifier, Recorded, identifier_named
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithRecorder
+from threadline.kernel.operation import Context, Params, operation
+from threadline.kernel.ports import Person
 
 Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
 Reason = Annotated[str, Meta(description="For what, in the words of the caller; kept in the ledger.", max_length=500)]
@@ -30,7 +30,7 @@ Request = Annotated[
 ]
 
 
-class SpendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SpendParams(Params, kw_only=True):
     """Who spends how much."""
 
     id: PersonRef
@@ -49,10 +49,6 @@ class SpendResult(msgspec.Struct, kw_only=True):
     event: Annotated[EventId, Meta(description="The line of the ledger, or the refusal.")]
 
 
-class Needs(Reads, WithLog, WithRecorder, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/people/{id}/points/spend",
     POINTS_GROUP,
@@ -61,7 +57,7 @@ class Needs(Reads, WithLog, WithRecorder, Protocol):
     example=SpendParams(id="user_id:42", points=50, request="order-1001", reason="free shipping"),
     refused=lambda result: result.status == "refused",
 )
-def spend(context: Context[Needs], params: SpendParams) -> SpendResult:
+def spend(context: Context, params: SpendParams) -> SpendResult:
     """Spend a person's points, if there are enough; decided inside the commit."""
     person, id = _record(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
     for outcome in ("spent", "refused"):
@@ -72,7 +68,7 @@ def spend(context: Context[Needs], params: SpendParams) -> SpendResult:
     raise NotFound("points were switched off by `points: false` when this was asked for, so nothing came of it")
 
 
-def _record(context: Context[Needs], ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
+def _record(context: Context, ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:
     """Record the wish; (person id, event id). Sent again it is the same event, whoever has been merged meanwhile."""
     must_be_on(context)
     engine = context.engine
@@ -88,7 +84,7 @@ def _record(context: Context[Needs], ref: str, type: str, points: int, request: 
     return receipt.person or person.id, receipt.id
 
 
-def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identifier:
+def _named(context: Context, person: Person, ref: str) -> Identifier:
     """The identifier under which the caller knows the person: it stays the same through merges and splits."""
     if ref in person.identifiers:
         own: Identifier = person.identifiers[ref]
@@ -99,7 +95,7 @@ def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identif
     return identifier
 
 
-class AdjustParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AdjustParams(Params, kw_only=True):
     """Whose points are corrected, by how much, and why."""
 
     id: PersonRef
@@ -124,7 +120,7 @@ class AdjustResult(msgspec.Struct, kw_only=True):
     scope="admin",
     example=AdjustParams(id="user_id:42", points=25, request="ticket-7", reason="the app was down on 2 March"),
 )
-def adjust(context: Context[Needs], params: AdjustParams) -> AdjustResult:
+def adjust(context: Context, params: AdjustParams) -> AdjustResult:
     """Give a person points or take some, with a reason."""
     if params.points == 0:
         raise InvalidValue("`points` must not be 0")

@@ -48,7 +48,7 @@ class SegmentDefinitionsResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/segments", SEGMENTS_GROUP)
-def list_(segments: Segments, context: Context[object], params: NoParams) -> SegmentDefinitionsResult:
+def list_(segments: Segments, context: Context, params: NoParams) -> SegmentDefinitionsResult:
     """List the segments in force and what each is made of."""
     shown = [
         SegmentDefinition(name=s.name, description=s.description, version=s.version, when=s.conditions.plain)

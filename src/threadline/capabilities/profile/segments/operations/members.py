@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -19,19 +19,14 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Operation, shaped_operation
-from threadline.kernel.ports import WithMaintenance, WithReader, WithStore
+from threadline.kernel.operation import Context, Operation, Params, shaped_operation
 from threadline.kernel.time import YEAR, parse_duration
 
 LOOKED_AT_MAX = 1_000
 """People looked at in one call, where not all of them may be meant."""
 
 
-class MembersNeeds(WithReader, WithStore, WithMaintenance, Protocol):
-    """What listing members needs of the engine."""
-
-
-class MembersParams(Page, kw_only=True, forbid_unknown_fields=True):
+class MembersParams(Page, kw_only=True):
     """Of which segment, and which page."""
 
     name: Name
@@ -67,7 +62,7 @@ def _read(params: MembersParams | LeavingParams) -> tuple[IndexPart, ...]:
     relied_on=_read,
     example=MembersParams(name="big_spenders"),
 )
-def members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
+def members(segments: Segments, context: Context, params: MembersParams) -> MembersResult:
     """List the members of a segment."""
     segment = segment_named(segments, params.name)
     filling = being_filled(context.engine, _read(params))
@@ -81,7 +76,7 @@ def members(segments: Segments, context: Context[MembersNeeds], params: MembersP
     return MembersResult(name=segment.name, members=shown, being_filled=filling, next=following)
 
 
-class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class LeavingParams(Params, kw_only=True):
     """Of which segment, and how soon."""
 
     name: Name
@@ -115,7 +110,7 @@ class LeavingResult(msgspec.Struct, kw_only=True):
     relied_on=_read,
     example=LeavingParams(name="big_spenders", within="1d"),
 )
-def leaving(segments: Segments, context: Context[WithReader], params: LeavingParams) -> LeavingResult:
+def leaving(segments: Segments, context: Context, params: LeavingParams) -> LeavingResult:
     """List the members who will soon leave a segment if nothing happens."""
     segment = segment_named(segments, params.name)
     within = parse_duration(params.within)

@@ -18,7 +18,7 @@ from threadline.capabilities.profile.segments.operations.definitions import Name
 from threadline.capabilities.profile.segments.projection import SEGMENTS
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Operation, shaped_operation
-from threadline.kernel.ports import Person, WithReader
+from threadline.kernel.ports import Person
 from threadline.kernel.time import YEAR
 
 STEPS_MAX = 500
@@ -45,7 +45,7 @@ class MemberView(msgspec.Struct, kw_only=True):
     ]
 
 
-class SegmentsParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class SegmentsParams(AsOf, kw_only=True):
     """Whose segments, and at which instant."""
 
     id: PersonRef
@@ -61,7 +61,7 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/people/{id}/segments", SEGMENTS_GROUP, example=SegmentsParams(id="user_id:42"))
-def of(segments: Segments, context: Context[WithReader], params: SegmentsParams) -> SegmentsResult:
+def of(segments: Segments, context: Context, params: SegmentsParams) -> SegmentsResult:
     """Show which segments a person belongs to, now or at an instant."""
     person, memberships = _looked_at(context, params)
     memberships_view = memberships.person.view(SEGMENTS.name) or {}
@@ -73,7 +73,7 @@ def of(segments: Segments, context: Context[WithReader], params: SegmentsParams)
     )
 
 
-def _looked_at(context: Context[WithReader], params: SegmentsParams | SegmentParams) -> tuple[Person, Memberships]:
+def _looked_at(context: Context, params: SegmentsParams | SegmentParams) -> tuple[Person, Memberships]:
     """Whose segments are asked for, and this person at the instant that was asked for."""
     asked = person_as_of(context, params.id, params.as_of)
     return asked.person, Memberships(asked.view, asked.at)
@@ -90,7 +90,7 @@ def _member(segment: Segment, memberships: Memberships, memberships_view: dict[s
     )
 
 
-class SegmentParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class SegmentParams(AsOf, kw_only=True):
     """Which segment and whom."""
 
     id: PersonRef
@@ -114,7 +114,7 @@ class SegmentResult(msgspec.Struct, kw_only=True):
     SEGMENTS_GROUP,
     example=SegmentParams(id="user_id:42", segment="big_spenders"),
 )
-def why(segments: Segments, context: Context[WithReader], params: SegmentParams) -> SegmentResult:
+def why(segments: Segments, context: Context, params: SegmentParams) -> SegmentResult:
     """Explain why a person belongs to a segment, or why not."""
     segment = segment_named(segments, params.segment)
     person, memberships = _looked_at(context, params)
@@ -131,7 +131,7 @@ def why(segments: Segments, context: Context[WithReader], params: SegmentParams)
     )
 
 
-def memberships_now(context: Context[WithReader], person: Person) -> Memberships:
+def memberships_now(context: Context, person: Person) -> Memberships:
     """A person's segments at the instant of reading."""
     return Memberships(context.engine.reader.as_of(person, context.now), context.now)
 

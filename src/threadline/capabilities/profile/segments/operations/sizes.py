@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -16,12 +16,11 @@ from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, always, shaped_operation
-from threadline.kernel.ports import WithMaintenance, WithRecorder, WithStore
+from threadline.kernel.operation import Context, Operation, Params, always, shaped_operation
 from threadline.kernel.time import SECOND
 
 
-class SizesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SizesParams(Params, kw_only=True):
     """Of which segments, and how long to count."""
 
     name: Annotated[
@@ -49,10 +48,6 @@ class SizesResult(msgspec.Struct, kw_only=True):
     """The size of every segment, by name."""
 
     segments: list[SegmentSize]
-
-
-class Needs(WithRecorder, WithStore, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 def sizes_picture(result: SizesResult) -> Chart:
@@ -83,14 +78,14 @@ def _read(params: SizesParams) -> tuple[IndexPart, ...]:
     picture=sizes_picture,
     example=SizesParams(name="big_spenders"),
 )
-def sizes(segments: Segments, context: Context[Needs], params: SizesParams) -> SizesResult:
+def sizes(segments: Segments, context: Context, params: SizesParams) -> SizesResult:
     """Count the members of each segment, by their index."""
     asked = (segment_named(segments, params.name),) if params.name else segments
     until = context.engine.recorder.clock() + round(params.seconds * SECOND)
     return SizesResult(segments=[_size(context, segment.name, until) for segment in asked])
 
 
-def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
+def _size(context: Context, name: str, until: int) -> SegmentSize:
     members, clock = 0, context.engine.recorder.clock
     filling = being_filled(context.engine, (IndexPart(SEGMENTS.name, name),))
     for _ in member_rows(context.engine.store, context.workspace, name, "", PAGE_ITEMS_MAX):

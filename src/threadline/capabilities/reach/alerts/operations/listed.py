@@ -19,13 +19,12 @@ from threadline.capabilities.reach.alerts.operations.forms import AlertId, Alert
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Operation, operation, shaped_operation
-from threadline.kernel.ports import WithStore
+from threadline.kernel.operation import Context, Operation, Params, operation, shaped_operation
 
 State = Literal["active", "scheduled", "over", "withdrawn"]
 
 
-class AlertListParams(Page, kw_only=True, forbid_unknown_fields=True):
+class AlertListParams(Page, kw_only=True):
     """Which page of the alerts."""
 
     state: Annotated[Literal["", State], Meta(description="Only alerts in this state.")] = ""
@@ -54,7 +53,7 @@ class AlertList(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/alerts", ALERTS_GROUP, example=AlertListParams(state="active"))
-def list_(segments: Segments, context: Context[WithStore], params: AlertListParams) -> AlertList:
+def list_(segments: Segments, context: Context, params: AlertListParams) -> AlertList:
     """List alerts by id: active, scheduled, over or withdrawn."""
     known = {segment.name for segment in segments}
     listed: list[AlertLine] = []
@@ -91,7 +90,7 @@ def _state(version: Version, now: int) -> State:
     return "active" if version.alert.is_due(now) else "scheduled"
 
 
-class AlertParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertParams(Params, kw_only=True):
     """Which alert, in which version."""
 
     id: AlertId
@@ -99,7 +98,7 @@ class AlertParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 @operation("GET /v1/alerts/{id}", ALERTS_GROUP, example=AlertParams(id="maintenance"))
-def show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
+def show(context: Context, params: AlertParams) -> AlertVersion:
     """Show an alert as it was written, in its newest version or another."""
     newest = repository.newest(context, params.id)
     number = params.version or newest.number
@@ -107,7 +106,7 @@ def show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
     return version_view(params.id, version)
 
 
-class AlertVersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class AlertVersionsParams(Page, kw_only=True):
     """Of which alert, and which page."""
 
     id: AlertId
@@ -121,7 +120,7 @@ class AlertVersions(msgspec.Struct, kw_only=True):
 
 
 @operation("GET /v1/alerts/{id}/versions", ALERTS_GROUP, example=AlertVersionsParams(id="maintenance"))
-def versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertVersions:
+def versions(context: Context, params: AlertVersionsParams) -> AlertVersions:
     """List the versions of an alert, oldest first: who wrote each and when."""
     newest, after = repository.newest(context, params.id), number_of(params.cursor)
     versions = repository.versions(context, params.id, after, params.limit)

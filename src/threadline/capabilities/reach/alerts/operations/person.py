@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -25,11 +25,10 @@ from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.event import Receipt, identifier_named, thread_id
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Operation, operation, shaped_operation
-from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithShared, WithStore
+from threadline.kernel.operation import Context, Operation, Params, operation, shaped_operation
 
 
-class AlertsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertsParams(Params, kw_only=True):
     """Whose alerts, and which of them."""
 
     id: PersonRef
@@ -72,17 +71,13 @@ class AlertsResult(msgspec.Struct, kw_only=True):
     alerts: list[AlertView]
 
 
-class Reads(WithReader, WithCatalogue, WithShared, WithStore, Protocol):
-    """What reading a person's alerts needs of the engine."""
-
-
 @shaped_operation(
     "GET /v1/people/{id}/alerts",
     ALERTS_GROUP,
     revalidated=True,
     example=AlertsParams(id="user_id:42", severity="warning"),
 )
-def of(segments: Segments, context: Context[Reads], params: AlertsParams) -> AlertsResult:
+def of(segments: Segments, context: Context, params: AlertsParams) -> AlertsResult:
     """Show the alerts that a person sees, now or at an instant."""
     at = time_param(params.at)
     try:
@@ -95,7 +90,7 @@ def of(segments: Segments, context: Context[Reads], params: AlertsParams) -> Ale
 
 
 def _shown(
-    segments: Segments, context: Context[Reads], params: AlertsParams, view: Any, person: str, at: int | None
+    segments: Segments, context: Context, params: AlertsParams, view: Any, person: str, at: int | None
 ) -> AlertsResult:
     instant_of_reading = context.now if at is None else at
     by_name = {segment.name: segment for segment in segments}
@@ -113,7 +108,7 @@ def _shown(
     return AlertsResult(person=person, at=optional(at), alerts=[_view(*entry) for entry in alerts])
 
 
-def _in_force(context: Context[Reads], at: int | None) -> Iterable[tuple[str, Version]]:
+def _in_force(context: Context, at: int | None) -> Iterable[tuple[str, Version]]:
     return repository.active(context).items() if at is None or at >= context.now else repository.at_instant(context, at)
 
 
@@ -140,7 +135,7 @@ def _view(id: str, version: Version, dismissed_at: Instant | None) -> AlertView:
 class _Nobody:
     """The views of somebody of whom nothing is known."""
 
-    def __init__(self, context: Context[WithCatalogue]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
 
     def view(self, name: str, at: int | None = None) -> Any:
@@ -151,7 +146,7 @@ class _Nobody:
 # --- dismissing -------------------------------------------------------------------------------
 
 
-class AlertDismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertDismissParams(Params, kw_only=True):
     """Who does not want to see which alert any more."""
 
     id: PersonRef
@@ -170,10 +165,6 @@ class AlertDismissResult(msgspec.Struct, kw_only=True):
     receipt: Receipt
 
 
-class Needs(WithReader, WithLog, WithRecorder, WithCatalogue, WithShared, Protocol):
-    """What dismissing needs of the engine."""
-
-
 @operation(
     "POST /v1/people/{id}/alerts/{alert}/dismiss",
     ALERTS_GROUP,
@@ -182,7 +173,7 @@ class Needs(WithReader, WithLog, WithRecorder, WithCatalogue, WithShared, Protoc
     example=AlertDismissParams(id="user_id:42", alert="maintenance"),
     refused=lambda result: result.receipt.status == "rejected",
 )
-def dismiss(context: Context[Needs], params: AlertDismissParams) -> AlertDismissResult:
+def dismiss(context: Context, params: AlertDismissParams) -> AlertDismissResult:
     """Dismiss an alert for a person."""
     version = _dismissable(context, params.alert)
     properties = {"alert": params.alert, "version": version.number}
@@ -202,7 +193,7 @@ def dismiss(context: Context[Needs], params: AlertDismissParams) -> AlertDismiss
     return AlertDismissResult(alert=params.alert, version=version.number, receipt=receipt)
 
 
-def _dismissable(context: Context[WithShared], alert: str) -> Version:
+def _dismissable(context: Context, alert: str) -> Version:
     version = repository.active(context).get(alert)
     if version is None or version.alert.is_over(context.now):
         raise NotFound(f"there is no alert {alert[:64]!r}, or it is withdrawn or over")

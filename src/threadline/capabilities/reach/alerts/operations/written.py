@@ -15,7 +15,6 @@ from threadline.capabilities.reach.alerts import repository
 from threadline.capabilities.reach.alerts.definition import Alert, Severity, refuse_event_fields, refuse_link
 from threadline.capabilities.reach.alerts.operations import ALERTS_GROUP
 from threadline.capabilities.reach.alerts.operations.forms import AlertId, AlertVersion, Note, version_view
-from threadline.capabilities.reach.alerts.repository import Needs
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import (
     ALERT_AUDIENCE_NAMES_MAX,
@@ -24,13 +23,13 @@ from threadline.kernel.limits import (
     ALERT_TITLE_LENGTH_MAX,
     IDENTIFIER_LENGTH_MAX,
 )
-from threadline.kernel.operation import Context, Operation, operation, shaped_operation
+from threadline.kernel.operation import Context, Operation, Params, operation, shaped_operation
 from threadline.kernel.policy import Read
 
 Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
 
 
-class AlertWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertWriteParams(Params, kw_only=True):
     """What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several of
     them all must hold."""
 
@@ -87,7 +86,7 @@ class AlertWriteResult(msgspec.Struct, kw_only=True):
         stop="2026-03-08T00:00:00Z",
     ),
 )
-def write(segments: Segments, context: Context[Needs], params: AlertWriteParams) -> AlertWriteResult:
+def write(segments: Segments, context: Context, params: AlertWriteParams) -> AlertWriteResult:
     """Write an alert, or a new version of it."""
     for name in params.segments:
         try:
@@ -120,7 +119,7 @@ def write(segments: Segments, context: Context[Needs], params: AlertWriteParams)
     return AlertWriteResult(created=created, version=version_view(params.id, made))
 
 
-class AlertWithdrawParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertWithdrawParams(Params, kw_only=True):
     """Which alert nobody is to see any more."""
 
     id: AlertId
@@ -134,7 +133,7 @@ class AlertWithdrawParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     scope="admin",
     example=AlertWithdrawParams(id="maintenance", note="the work is done"),
 )
-def withdraw(context: Context[Needs], params: AlertWithdrawParams) -> AlertWriteResult:
+def withdraw(context: Context, params: AlertWithdrawParams) -> AlertWriteResult:
     """Withdraw an alert, so that nobody sees it any more."""
     made, created = repository.withdraw(context, params.id, params.note)
     return AlertWriteResult(created=created, version=version_view(params.id, made))

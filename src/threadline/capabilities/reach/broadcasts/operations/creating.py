@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -31,13 +31,8 @@ from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import NAME
 from threadline.kernel.operation import Context, Operation, always, operation, shaped_operation
-from threadline.kernel.ports import WithCatalogue, WithMaintenance, WithReader, WithRecorder
 
 SAMPLES = 10
-
-
-class Needs(repository.Needs, WithReader, WithCatalogue, WithRecorder, WithMaintenance, Protocol):
-    """What is needed here of the engine."""
 
 
 class CreateParams(Broadcast, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +81,7 @@ EXAMPLE = CreateParams(
     example=EXAMPLE,
     needs=(("in_zone_of_recipient", "at"),),
 )
-def create(segments: Segments, mail: Mail | None, context: Context[Needs], params: CreateParams) -> BroadcastView:
+def create(segments: Segments, mail: Mail | None, context: Context, params: CreateParams) -> BroadcastView:
     """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
     if not NAME.fullmatch(params.id):
         raise InvalidValue("id: lower-case letters, digits, - and _, beginning with a letter or digit", param="id")
@@ -103,7 +98,7 @@ def create(segments: Segments, mail: Mail | None, context: Context[Needs], param
 @operation(
     "GET /v1/broadcasts/{id}/preview", BROADCASTS_GROUP, is_long=always, example=BroadcastParams(id="spring-sale")
 )
-def preview(context: Context[Needs], params: BroadcastParams) -> Preview:
+def preview(context: Context, params: BroadcastParams) -> Preview:
     """Count the audience of a broadcast and show ten of its people; nothing is sent."""
     engine, workspace = context.engine, context.workspace
     broadcast = repository.get(engine.store, workspace, params.id).broadcast

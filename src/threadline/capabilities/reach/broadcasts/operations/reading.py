@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,12 +18,11 @@ from threadline.capabilities.reach.broadcasts.definition import Broadcast
 from threadline.capabilities.reach.broadcasts.measuring import GAINED, PEOPLE, winner_of
 from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.reach.broadcasts.projection import STATUS, STATUSES
-from threadline.capabilities.reach.broadcasts.repository import Created, Needs, Recipient, rows_of
+from threadline.capabilities.reach.broadcasts.repository import Created, Recipient, rows_of
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithReader
+from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.store import Store
 from threadline.kernel.time import time_key
 
@@ -36,7 +35,7 @@ LOOKED_AT_MAX = 1_000
 _BATCH = 100
 
 
-class BroadcastParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class BroadcastParams(Params, kw_only=True):
     """Which broadcast."""
 
     id: BroadcastId
@@ -84,7 +83,7 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     ] = None
 
 
-class BroadcastsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+class BroadcastsParams(TimePage, kw_only=True):
     """Which page of those created in a range of time."""
 
 
@@ -95,7 +94,7 @@ class BroadcastsPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class RecipientsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class RecipientsParams(Page, kw_only=True):
     """Of which broadcast, and which page."""
 
     id: BroadcastId
@@ -131,11 +130,7 @@ class RecipientsPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class RecipientsNeeds(Needs, WithReader, Protocol):
-    """What is needed of the engine to name recipients."""
-
-
-def view_of(context: Context[Needs], created: Created) -> BroadcastView:
+def view_of(context: Context, created: Created) -> BroadcastView:
     """A broadcast in the form in which it is read."""
     engine, workspace, broadcast = context.engine, context.workspace, created.broadcast
     job = engine.jobs.find(workspace, repository.job_id(created.id))
@@ -170,13 +165,13 @@ def has_ended(view: BroadcastView) -> bool:
 
 
 @operation("GET /v1/broadcasts/{id}", BROADCASTS_GROUP, example=BroadcastParams(id="spring-sale"), ended=has_ended)
-def show(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+def show(context: Context, params: BroadcastParams) -> BroadcastView:
     """Show a broadcast and how far it has come."""
     return view_of(context, repository.get(context.engine.store, context.workspace, params.id))
 
 
 @operation("GET /v1/broadcasts", BROADCASTS_GROUP, example=BroadcastsParams(limit=20))
-def list_(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
+def list_(context: Context, params: BroadcastsParams) -> BroadcastsPage:
     """List broadcasts, the newest first, or those created in a range of time."""
     stop = time_param(params.stop)
     before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
@@ -186,7 +181,7 @@ def list_(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
 
 
 @operation("GET /v1/broadcasts/{id}/recipients", BROADCASTS_GROUP, example=RecipientsParams(id="spring-sale"))
-def recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> RecipientsPage:
+def recipients(context: Context, params: RecipientsParams) -> RecipientsPage:
     """List the recipients of a broadcast, with arm and status, or those of one status."""
     store, workspace, after = context.engine.store, context.workspace, checked_cursor(params.cursor, _PERSON)
     repository.get(store, workspace, params.id)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Duration
@@ -20,14 +19,9 @@ from threadline.capabilities.reach.broadcasts.operations.reading import (
 )
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ids import short_hash
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import WithRecorder
+from threadline.kernel.operation import Context, Params, always, operation
 from threadline.kernel.store import Check
 from threadline.kernel.time import parse_duration
-
-
-class Needs(repository.Needs, WithRecorder, Protocol):
-    """What is needed here of the engine."""
 
 
 @operation(
@@ -37,7 +31,7 @@ class Needs(repository.Needs, WithRecorder, Protocol):
     scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )
-def start(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+def start(context: Context, params: BroadcastParams) -> BroadcastView:
     """Start a broadcast: at its time, or at once if it has none."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
@@ -58,7 +52,7 @@ def start(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )
-def pause(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+def pause(context: Context, params: BroadcastParams) -> BroadcastView:
     """Pause a broadcast: mails that have not left wait until it is resumed."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
@@ -79,7 +73,7 @@ def pause(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )
-def resume(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+def resume(context: Context, params: BroadcastParams) -> BroadcastView:
     """Go on with a broadcast that was paused or has failed."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
@@ -97,7 +91,7 @@ def resume(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )
-def cancel(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
+def cancel(context: Context, params: BroadcastParams) -> BroadcastView:
     """Cancel a broadcast for ever: mails that have not left are withdrawn."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
@@ -108,7 +102,7 @@ def cancel(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     return view_of(context, created)
 
 
-class MeasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MeasureParams(Params, kw_only=True):
     """What counts, and for how long after somebody was addressed."""
 
     id: BroadcastId
@@ -124,7 +118,7 @@ class MeasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     scope="admin",
     example=MeasureParams(id="spring-sale", event="purchase_completed"),
 )
-def measure(context: Context[Needs], params: MeasureParams) -> JobView:
+def measure(context: Context, params: MeasureParams) -> JobView:
     """Start a job that counts by arm, holdout included, who had an event after being addressed."""
     engine, workspace = context.engine, context.workspace
     repository.get(engine.store, workspace, params.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -22,17 +22,8 @@ from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, NoParams, Operation, operation, shaped_operation
-from threadline.kernel.ports import (
-    Person,
-    WithCatalogue,
-    WithLog,
-    WithPublicAddress,
-    WithReader,
-    WithRecorder,
-    WithSigner,
-    WithStore,
-)
+from threadline.kernel.operation import Context, NoParams, Operation, Params, operation, shaped_operation
+from threadline.kernel.ports import Person
 from threadline.kernel.suggestion import suggestion
 
 OptionalAddress = Annotated[
@@ -44,10 +35,6 @@ OptionalAddress = Annotated[
     ),
 ]
 TopicName = Annotated[str, Meta(min_length=1, max_length=64)]
-
-
-class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protocol):
-    """What is needed here of the engine."""
 
 
 @key_fields("name", "title", "default")
@@ -69,7 +56,7 @@ class TopicList(msgspec.Struct):
 
 
 @shaped_operation("GET /v1/consent/topics", CONSENT_GROUP)
-def topics(consent: Consent, context: Context[object], params: NoParams) -> TopicList:
+def topics(consent: Consent, context: Context, params: NoParams) -> TopicList:
     """List the topics that people may subscribe to."""
     return TopicList(
         [
@@ -85,7 +72,7 @@ def topics(consent: Consent, context: Context[object], params: NoParams) -> Topi
     )
 
 
-class ConsentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ConsentParams(Params, kw_only=True):
     """Whose subscriptions, and at which address."""
 
     id: PersonRef
@@ -116,13 +103,13 @@ class ConsentResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/people/{id}/consent", CONSENT_GROUP, example=ConsentParams(id="user_id:42"))
-def of(consent: Consent, context: Context[Needs], params: ConsentParams) -> ConsentResult:
+def of(consent: Consent, context: Context, params: ConsentParams) -> ConsentResult:
     """Show what a person is subscribed to."""
     person = context.engine.reader.person(context.workspace, params.id)
     return _result(consent, context, person, _address(context, person, params.address))
 
 
-def _address(context: Context[Needs], person: Person, given: str) -> str:
+def _address(context: Context, person: Person, given: str) -> str:
     """The address that is asked about, in its normal form; empty if the person has none. Raises `InvalidValue`."""
     if given:
         return checked_address(given, "address")
@@ -132,7 +119,7 @@ def _address(context: Context[Needs], person: Person, given: str) -> str:
     return next((address for candidate in candidates if (address := normal_address(candidate))), "")
 
 
-def _result(consent: Consent, context: Context[Needs], person: Person, address: str) -> ConsentResult:
+def _result(consent: Consent, context: Context, person: Person, address: str) -> ConsentResult:
     engine, workspace = context.engine, context.workspace
     standing = standings(engine, consent, Recipient(workspace, person.id, address, ""))
     suppression = suppression_of(engine.store, workspace, address)
@@ -154,7 +141,7 @@ def _result(consent: Consent, context: Context[Needs], person: Person, address: 
     )
 
 
-class ChangeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ChangeParams(Params, kw_only=True):
     """What a person wants mail about, and what not."""
 
     id: PersonRef
@@ -190,7 +177,7 @@ _CHANGED = (
     example=ChangeParams(id="user_id:42", everything=True),
     refused=lambda result: any(receipt.status == "rejected" for receipt in result.receipts),
 )
-def change(consent: Consent, context: Context[Needs], params: ChangeParams) -> ChangeResult:
+def change(consent: Consent, context: Context, params: ChangeParams) -> ChangeResult:
     """Subscribe a person to topics, or unsubscribe them."""
     for param, topics in (("subscribe", params.subscribe), ("unsubscribe", params.unsubscribe)):
         for topic in topics:
@@ -225,19 +212,19 @@ def change(consent: Consent, context: Context[Needs], params: ChangeParams) -> C
     return ChangeResult(receipts=receipts, **msgspec.structs.asdict(_result(consent, context, person, address)))
 
 
-def _event(context: Context[Needs], person: Person, type: str, properties: dict[str, Any], request: str) -> Event:
+def _event(context: Context, person: Person, type: str, properties: dict[str, Any], request: str) -> Event:
     parts = (type, str(properties.get("topic", "")), properties.get("address", ""), request or f"at {person.position}")
     identifier, key = place_and_key(context, person, *parts, named=request)
     # The operation vouches for the address, which a site could name with a public key as well.
     return wish(context, identifier, type, properties, key, vouched=True)
 
 
-def _is_known(context: Context[Needs], event: Event) -> bool:
+def _is_known(context: Context, event: Event) -> bool:
     """Whether an earlier version, which gave no event the name of its request, has recorded it."""
     return context.engine.log.of_key(context.workspace, event.source, event.key) is not None
 
 
-class LinkParams(ConsentParams, kw_only=True, forbid_unknown_fields=True):
+class LinkParams(ConsentParams, kw_only=True):
     """Whose preferences page, and for which address."""
 
 
@@ -247,10 +234,6 @@ class LinkResult(msgspec.Struct, kw_only=True):
     url: str
 
 
-class NeedsLinks(Needs, WithSigner, WithPublicAddress, Protocol):
-    """What is needed here of the engine."""
-
-
 @operation(
     "POST /v1/people/{id}/consent/link",
     CONSENT_GROUP,
@@ -258,7 +241,7 @@ class NeedsLinks(Needs, WithSigner, WithPublicAddress, Protocol):
     scope="write",
     example=LinkParams(id="user_id:42", address="ada@example.com"),
 )
-def link(context: Context[NeedsLinks], params: LinkParams) -> LinkResult:
+def link(context: Context, params: LinkParams) -> LinkResult:
     """Make the link to a person's preferences page."""
     person = context.engine.reader.person(context.workspace, params.id)
     address = _address(context, person, params.address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -23,8 +23,7 @@ from threadline.kernel.errors import InvalidAddress, NotFound, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
-from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
+from threadline.kernel.operation import Context, Params, operation
 
 _CURSOR = re.compile(r"[0-9a-f]{32}")
 _RECORDED_AT_ONCE = 500
@@ -32,10 +31,6 @@ Reason = Annotated[
     Literal["bounce", "complaint", "manual", "import"], Meta(description="Why the address gets no mail any more.")
 ]
 Note = Annotated[str, Meta(description="What else is known of it; kept with the address.", max_length=NOTE_LENGTH_MAX)]
-
-
-class Needs(WithStore, WithReader, WithRecorder, WithCatalogue, WithLog, Protocol):
-    """What is needed here of the engine."""
 
 
 @key_fields("address", "reason", "suppressed_at")
@@ -62,14 +57,14 @@ def _shown(suppression: Suppression) -> SuppressedAddress:
     )
 
 
-def _suppression_of(context: Context[WithStore], address: str) -> Suppression:
+def _suppression_of(context: Context, address: str) -> Suppression:
     suppression = newest_suppression(context.engine.store, context.workspace, address)
     if suppression is None or suppression.lifted:
         raise NotFound(f"{address} is not suppressed")
     return suppression
 
 
-def _event(context: Context[Needs], type: str, address: str, before: Suppression | None, **details: str) -> Event:
+def _event(context: Context, type: str, address: str, before: Suppression | None, **details: str) -> Event:
     properties: dict[str, Any] = {"address": address, "by": context.source} | {k: v for k, v in details.items() if v}
     # What was there before names it: asked for twice at once, it is recorded once.
     key = derived_key(type, address, "" if before is None else before.event or before.at)
@@ -89,26 +84,26 @@ class SuppressionPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class ListParams(Page, kw_only=True, forbid_unknown_fields=True):
+class ListParams(Page, kw_only=True):
     """Which page of the suppressed addresses."""
 
 
 @operation("GET /v1/suppression", SUPPRESSION_GROUP, example=ListParams(limit=50))
-def list_(context: Context[WithStore], params: ListParams) -> SuppressionPage:
+def list_(context: Context, params: ListParams) -> SuppressionPage:
     """List the addresses that get no mail of any kind."""
     rows = suppressions(context.engine.store, context.workspace, checked_cursor(params.cursor, _CURSOR))
     page, following = page_of(rows, params.limit, lambda row: row[0])
     return SuppressionPage(addresses=[_shown(suppression) for _, suppression in page], next=following)
 
 
-class AddressParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AddressParams(Params, kw_only=True):
     """Which address."""
 
     address: Address
 
 
 @operation("GET /v1/suppression/{address}", SUPPRESSION_GROUP, example=AddressParams(address="ada@example.com"))
-def get(context: Context[WithStore], params: AddressParams) -> SuppressedAddress:
+def get(context: Context, params: AddressParams) -> SuppressedAddress:
     """Show why an address gets no mail."""
     return _shown(_suppression_of(context, checked_address(params.address, "address")))
 
@@ -116,7 +111,7 @@ def get(context: Context[WithStore], params: AddressParams) -> SuppressedAddress
 # --- writing ------------------------------------------------------------------------------------
 
 
-class AddParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
+class AddParams(AddressParams, kw_only=True):
     """Which address gets no mail any more, and why."""
 
     reason: Reason = "manual"
@@ -130,7 +125,7 @@ class AddParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
     scope="write",
     example=AddParams(address="ada@example.com", note="asked by phone"),
 )
-def add(context: Context[Needs], params: AddParams) -> SuppressedAddress:
+def add(context: Context, params: AddParams) -> SuppressedAddress:
     """Send no more mail of any kind to an address."""
     address = checked_address(params.address, "address")
     before = newest_suppression(context.engine.store, context.workspace, address)
@@ -139,7 +134,7 @@ def add(context: Context[Needs], params: AddParams) -> SuppressedAddress:
     return _shown(_suppression_of(context, address))
 
 
-class LiftParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
+class LiftParams(AddressParams, kw_only=True):
     """Which address may get mail again, and why."""
 
     reason: Annotated[
@@ -162,14 +157,14 @@ class LiftResult(msgspec.Struct, kw_only=True):
     scope="admin",
     example=LiftParams(address="ada@example.com", reason="the mailbox is back, ticket 7"),
 )
-def lift(context: Context[Needs], params: LiftParams) -> LiftResult:
+def lift(context: Context, params: LiftParams) -> LiftResult:
     """Let an address get mail again, with a reason."""
     suppression = _suppression_of(context, checked_address(params.address, "address"))
     _record(context, [_event(context, ADDRESS_UNSUPPRESSED, suppression.address, suppression, reason=params.reason)])
     return LiftResult(address=suppression.address, was=suppression.reason)
 
 
-class ImportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ImportParams(Params, kw_only=True):
     """Addresses of a list that another system has kept."""
 
     addresses: Annotated[
@@ -203,7 +198,7 @@ class ImportResult(msgspec.Struct, kw_only=True):
     scope="write",
     example=ImportParams(addresses=["ada@example.com", "bob@example.com"]),
 )
-def import_(context: Context[Needs], params: ImportParams) -> ImportResult:
+def import_(context: Context, params: ImportParams) -> ImportResult:
     """Suppress the addresses of another system's list."""
     normal: list[str] = []
     wrong: list[WrongAddress] = []
@@ -222,7 +217,7 @@ def import_(context: Context[Needs], params: ImportParams) -> ImportResult:
     return ImportResult(added=len(events), already=len(normal) - len(events), wrong=wrong)
 
 
-def _record(context: Context[Needs], events: Iterable[Event]) -> None:
+def _record(context: Context, events: Iterable[Event]) -> None:
     given = list(events)
     for start in range(0, len(given), _RECORDED_AT_ONCE):
         for receipt in context.engine.recorder.record(given[start : start + _RECORDED_AT_ONCE], known=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -20,7 +20,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, operation
-from threadline.kernel.ports import Person, WithLog, WithReader, WithStore
+from threadline.kernel.ports import Person
 
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 _PAGE_ROWS = 100
@@ -29,11 +29,7 @@ TYPES = tuple(sorted(LISTED))
 _ONE = Choice(SUBJECTS, required=True)
 
 
-class Needs(WithReader, WithStore, WithLog, Protocol):
-    """What is needed here of the engine."""
-
-
-class FeedbackEventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+class FeedbackEventsParams(TimePage, kw_only=True):
     """Of which mails, and which page."""
 
     template: Annotated[Name | None, names_a("template")] = None
@@ -74,7 +70,7 @@ class FeedbackEventsPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class FeedbackCountersParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
+class FeedbackCountersParams(TimeRange, kw_only=True):
     """Of which mails."""
 
     template: Annotated[Name | None, names_a("template")] = None
@@ -98,7 +94,7 @@ class FeedbackCounters(msgspec.Struct, kw_only=True):
     choices=(_ONE,),
     example=FeedbackEventsParams(template="welcome", type="mail_opened", start="2026-03-01"),
 )
-def events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
+def events(context: Context, params: FeedbackEventsParams) -> FeedbackEventsPage:
     """List what became of the mails of a template, a journey or a broadcast."""
     cursor = checked_cursor(params.cursor, _CURSOR)
     after = f"{cursor}\0" if cursor else ""
@@ -113,14 +109,14 @@ def events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEve
 @operation(
     "GET /v1/feedback/counters", FEEDBACK_GROUP, choices=(_ONE,), example=FeedbackCountersParams(broadcast="april")
 )
-def counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
+def counters(context: Context, params: FeedbackCountersParams) -> FeedbackCounters:
     """Count what became of the mails of a template, a journey or a broadcast."""
     counts, parts, links = count(row.row for row in _rows(context, params, "", 1_000))
     return FeedbackCounters(counts=counts, parts=parts, links=links)
 
 
 def _rows(
-    context: Context[Needs], params: FeedbackEventsParams | FeedbackCountersParams, after: str, size: int
+    context: Context, params: FeedbackEventsParams | FeedbackCountersParams, after: str, size: int
 ) -> Iterator[Found]:
     subject, name = _subject(params)
     start, stop = time_param(params.start), time_param(params.stop)

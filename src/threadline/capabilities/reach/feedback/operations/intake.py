@@ -12,17 +12,17 @@ from msgspec import Meta
 from threadline.capabilities.reach.feedback.mails import take_mail
 from threadline.capabilities.reach.feedback.notifications import take_queued
 from threadline.capabilities.reach.feedback.operations import FEEDBACK_GROUP
-from threadline.capabilities.reach.feedback.recording import RecordingPorts, Taken
+from threadline.capabilities.reach.feedback.recording import Taken
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, operation
+from threadline.kernel.operation import Context, Params, operation
 
 RAW_LENGTH_MAX = 3_500_000
 """Characters of a mail in Base64: a request may have 4 MiB."""
 Address = Annotated[str, Meta(max_length=320)]
 
 
-class FeedbackReceiveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FeedbackReceiveParams(Params, kw_only=True):
     """A mail as it came."""
 
     raw: Annotated[str, Meta(description="The whole mail, headers and body, in Base64.", max_length=RAW_LENGTH_MAX)]
@@ -32,7 +32,7 @@ class FeedbackReceiveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=
     sender: Annotated[Address | None, Meta(description="The sender of the envelope; empty for a bounce.")] = None
 
 
-class FeedbackNotifyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FeedbackNotifyParams(Params, kw_only=True):
     """A notification of Amazon SES."""
 
     text: Annotated[
@@ -72,7 +72,7 @@ class FeedbackTaken(msgspec.Struct, kw_only=True):
     scope="write",
     example=FeedbackReceiveParams(raw="RnJvbTogYWRhQGV4YW1wbGUuY29tDQoNCkhpDQo=", recipients=["reply@example.com"]),
 )
-def receive(context: Context[RecordingPorts], params: FeedbackReceiveParams) -> FeedbackTaken:
+def receive(context: Context, params: FeedbackReceiveParams) -> FeedbackTaken:
     """Hand in a mail that came back: a bounce, a complaint or a reply."""
     try:
         raw = b64decode("".join(params.raw.split()), validate=True)
@@ -89,7 +89,7 @@ def receive(context: Context[RecordingPorts], params: FeedbackReceiveParams) -> 
     scope="write",
     example=FeedbackNotifyParams(text='{"eventType": "Subscription", "mail": {}}'),
 )
-def notify(context: Context[RecordingPorts], params: FeedbackNotifyParams) -> FeedbackTaken:
+def notify(context: Context, params: FeedbackNotifyParams) -> FeedbackTaken:
     """Hand in a notification of Amazon SES."""
     taken = take_queued(context.engine, context.workspace, params.text)
     return FeedbackTaken(kind="notification", taken=[_view(item) for item in taken])

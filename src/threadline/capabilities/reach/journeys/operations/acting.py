@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -26,21 +26,17 @@ from threadline.capabilities.reach.journeys.projection import Entry, active_run,
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
 from threadline.kernel.event import Event
-from threadline.kernel.operation import Context, Operation, shaped_operation
+from threadline.kernel.operation import Context, Operation, Params, shaped_operation
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.policy import source_of
-from threadline.kernel.ports import Person, WithDelivery, WithLog, WithReader, WithRecorder, WithRows, WithShared
+from threadline.kernel.ports import Person
 from threadline.kernel.store import Delete, Key, Put
 from threadline.kernel.time import LATEST
 
 _WOKEN_AT_ONCE = 200
 
 
-class Needs(WithReader, WithRecorder, WithLog, WithRows, WithShared, WithDelivery, Protocol):
-    """What is needed here of the engine."""
-
-
-class EnterParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EnterParams(Params, kw_only=True):
     """Who enters which journey, with which variables."""
 
     id: PersonRef
@@ -51,7 +47,7 @@ class EnterParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: RequestKey = ""
 
 
-class ExitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ExitParams(Params, kw_only=True):
     """Who leaves which journey, and why."""
 
     id: PersonRef
@@ -80,7 +76,7 @@ class RequestResult(msgspec.Struct, kw_only=True):
     example=EnterParams(id="user_id:42", name="welcome"),
     refused=lambda result: not result.done,
 )
-def enter(journeys: Journeys, context: Context[Needs], params: EnterParams) -> RequestResult:
+def enter(journeys: Journeys, context: Context, params: EnterParams) -> RequestResult:
     """Let a person enter a journey."""
     properties = {"journey": params.name, "properties": params.variables or {}}
     return _requested(journeys, context, params, JOURNEY_ENTRY_REQUESTED, properties, lambda id, run: id)
@@ -94,7 +90,7 @@ def enter(journeys: Journeys, context: Context[Needs], params: EnterParams) -> R
     example=ExitParams(id="user_id:42", name="welcome"),
     refused=lambda result: not result.done,
 )
-def exit_(journeys: Journeys, context: Context[Needs], params: ExitParams) -> RequestResult:
+def exit_(journeys: Journeys, context: Context, params: ExitParams) -> RequestResult:
     """Let a person leave a journey."""
     properties = {"journey": params.name, **({"reason": params.reason} if params.reason else {})}
     return _requested(journeys, context, params, JOURNEY_EXIT_REQUESTED, properties, lambda id, run: run)
@@ -102,7 +98,7 @@ def exit_(journeys: Journeys, context: Context[Needs], params: ExitParams) -> Re
 
 def _requested(
     journeys: Journeys,
-    context: Context[Needs],
+    context: Context,
     params: EnterParams | ExitParams,
     type: str,
     properties: dict[str, Any],
@@ -121,7 +117,7 @@ def _requested(
 
 
 def _record(
-    context: Context[Needs], person: Person, type: str, properties: dict[str, Any], request: str, not_before: int = 0
+    context: Context, person: Person, type: str, properties: dict[str, Any], request: str, not_before: int = 0
 ) -> str:
     name = request or f"at {context.engine.recorder.clock()} after {person.position}"
     identifier, key = place_and_key(context, person, type, properties.get("journey", ""), name, named=request)
@@ -135,7 +131,7 @@ def _record(
     return receipt.id
 
 
-class PauseParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PauseParams(Params, kw_only=True):
     """Which journey, and whether for one person only."""
 
     name: Name
@@ -164,7 +160,7 @@ class PauseResult(msgspec.Struct, kw_only=True):
     scope="write",
     example=PauseParams(name="welcome"),
 )
-def pause(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
+def pause(journeys: Journeys, context: Context, params: PauseParams) -> PauseResult:
     """Pause a journey, or one person in it."""
     journey_named(journeys, params.name)
     if params.person is not None:
@@ -186,7 +182,7 @@ def pause(journeys: Journeys, context: Context[Needs], params: PauseParams) -> P
     scope="write",
     example=PauseParams(name="welcome"),
 )
-def resume(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
+def resume(journeys: Journeys, context: Context, params: PauseParams) -> PauseResult:
     """Resume a journey, or one person in it."""
     journey_named(journeys, params.name)
     if params.person is not None:
@@ -201,7 +197,7 @@ def resume(journeys: Journeys, context: Context[Needs], params: PauseParams) -> 
     )
 
 
-def _of_person(context: Context[Needs], name: str, ref: str, type: str) -> str:
+def _of_person(context: Context, name: str, ref: str, type: str) -> str:
     reader = context.engine.reader
     person = reader.person(context.workspace, ref)
     # A clock that was ahead has made the last change later than now; the newest one counts.
@@ -210,17 +206,17 @@ def _of_person(context: Context[Needs], name: str, ref: str, type: str) -> str:
     return person.id
 
 
-def _key(context: Context[Needs], name: str) -> Key:
+def _key(context: Context, name: str) -> Key:
     return Key(JOURNEYS, context.workspace, f"{PAUSED}{name}")
 
 
-def _change(context: Context[Needs], write: Put | Delete) -> None:
+def _change(context: Context, write: Put | Delete) -> None:
     refusal = context.engine.shared.change(context.workspace, JOURNEYS, [write])
     if refusal is not None:
         raise Unavailable("somebody else has paused or resumed a journey at the same moment; ask again")
 
 
-def _wake(context: Context[Needs], name: str) -> int:
+def _wake(context: Context, name: str) -> int:
     """Let everybody go on whose wait has ended, and everybody leave whose time is over."""
     book = book_of(context)
 
@@ -239,7 +235,7 @@ def _wake(context: Context[Needs], name: str) -> int:
     return woken
 
 
-def _hasten(context: Context[Needs], name: str, person: str = "") -> int:
+def _hasten(context: Context, name: str, person: str = "") -> int:
     """Make the mails due that have waited for the end of the pause, of everybody or of one person."""
     reader = context.engine.reader
     threads = reader.person(context.workspace, person).heads if person else None
@@ -250,7 +246,7 @@ def _hasten(context: Context[Needs], name: str, person: str = "") -> int:
     return context.engine.delivery.hasten(context.workspace, JOURNEYS, LOOK_AGAIN, waits)
 
 
-def _waking(context: Context[Needs], name: str, id: str) -> Event:
+def _waking(context: Context, name: str, id: str) -> Event:
     person = context.engine.reader.person(context.workspace, id)
     properties = {"journey": name, "whole": True}
     identifier, key = place_and_key(context, person, JOURNEY_RESUMED, name, str(context.now), named="")

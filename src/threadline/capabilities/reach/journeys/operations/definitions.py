@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -20,14 +20,10 @@ from threadline.capabilities.reach.journeys.projection import TABLE, Entry, entr
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
-from threadline.kernel.ports import IndexRows, WithRows, WithShared
+from threadline.kernel.operation import Context, NoParams, Operation, Params, shaped_operation
+from threadline.kernel.ports import IndexRows
 
 _PAGE = 1_000
-
-
-class Needs(WithRows, WithShared, Protocol):
-    """What is needed here of the engine."""
 
 
 @key_fields("name", "people", "entered_by", "paused_since")
@@ -49,14 +45,14 @@ class JourneysListResult(msgspec.Struct, kw_only=True):
     journeys: list[JourneySummary]
 
 
-def book_of(context: Context[WithShared]) -> Book:
+def book_of(context: Context) -> Book:
     """The journeys of the workspace, as the store has them now."""
     book: Book = context.engine.shared.fresh(context.workspace, JOURNEYS)
     return book
 
 
 @shaped_operation("GET /v1/journeys", JOURNEYS_GROUP, relies_on=("people",))
-def list_(journeys: Journeys, context: Context[Needs], params: NoParams) -> JourneysListResult:
+def list_(journeys: Journeys, context: Context, params: NoParams) -> JourneysListResult:
     """List the journeys in force."""
     paused = book_of(context).paused if journeys else {}
     shown = [
@@ -77,7 +73,7 @@ def _paused(since: int | None) -> Instant | None:
     return None if since is None else instant(since)
 
 
-class JourneyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class JourneyParams(Params, kw_only=True):
     """Which journey."""
 
     name: Name
@@ -124,7 +120,7 @@ class JourneyView(msgspec.Struct, kw_only=True):
 @shaped_operation(
     "GET /v1/journeys/{name}", JOURNEYS_GROUP, relies_on=("people",), example=JourneyParams(name="welcome")
 )
-def show(journeys: Journeys, context: Context[Needs], params: JourneyParams) -> JourneyView:
+def show(journeys: Journeys, context: Context, params: JourneyParams) -> JourneyView:
     """Show a journey, drawn, with the people at each step."""
     journey = journey_named(journeys, params.name)
     steps, versions = counts(context.engine.rows, context.workspace, journey)

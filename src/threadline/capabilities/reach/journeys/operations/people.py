@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -24,18 +24,13 @@ from threadline.kernel.disclosure import FREE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, Operation, shaped_operation
-from threadline.kernel.ports import WithReader, WithRows
+from threadline.kernel.operation import Context, Operation, Params, shaped_operation
 
 HISTORY_MAX = 1_000
 """Events of one way that are shown."""
 
 
-class PeopleNeeds(WithReader, WithRows, Protocol):
-    """What is needed here of the engine."""
-
-
-class JourneyPeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
+class JourneyPeopleParams(Page, kw_only=True):
     """Of which journey and step, and which page."""
 
     name: Name
@@ -68,7 +63,7 @@ class JourneyPeopleResult(msgspec.Struct, kw_only=True):
 @shaped_operation(
     "GET /v1/journeys/{name}/people", JOURNEYS_GROUP, relies_on=("people",), example=JourneyPeopleParams(name="welcome")
 )
-def people(journeys: Journeys, context: Context[PeopleNeeds], params: JourneyPeopleParams) -> JourneyPeopleResult:
+def people(journeys: Journeys, context: Context, params: JourneyPeopleParams) -> JourneyPeopleResult:
     """List the people in a journey, or at one of its steps."""
     journey = journey_named(journeys, params.name)
     start, stop = (f"{params.step}/", f"{params.step}0") if params.step else ("", None)  # 0 comes right after /
@@ -96,7 +91,7 @@ def _time(at: int) -> Instant | None:
     return instant(at) if at else None
 
 
-class JourneysOfParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class JourneysOfParams(AsOf, kw_only=True):
     """Whose journeys, and at which instant."""
 
     id: PersonRef
@@ -131,7 +126,7 @@ class JourneysOfResult(msgspec.Struct, kw_only=True):
 @shaped_operation(
     "GET /v1/people/{id}/journeys", JOURNEYS_GROUP, relies_on=("people",), example=JourneysOfParams(id="user_id:42")
 )
-def of(journeys: Journeys, context: Context[WithReader], params: JourneysOfParams) -> JourneysOfResult:
+def of(journeys: Journeys, context: Context, params: JourneysOfParams) -> JourneysOfResult:
     """Show a person's ways through journeys, now or at an instant."""
     asked = person_as_of(context, params.id, params.as_of)
     state = asked.state(JOURNEYS)
@@ -160,7 +155,7 @@ def _execution(journeys: Journeys, run: Run, *, paused: bool) -> Execution:
     )
 
 
-class JourneyHistoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class JourneyHistoryParams(Params, kw_only=True):
     """Whose way through which journey."""
 
     id: PersonRef
@@ -207,7 +202,7 @@ class JourneyHistoryResult(msgspec.Struct, kw_only=True):
     relies_on=("people",),
     example=JourneyHistoryParams(id="user_id:42", name="welcome"),
 )
-def history(journeys: Journeys, context: Context[WithReader], params: JourneyHistoryParams) -> JourneyHistoryResult:
+def history(journeys: Journeys, context: Context, params: JourneyHistoryParams) -> JourneyHistoryResult:
     """Show one way of a person through a journey, step by step."""
     person = context.engine.reader.person(context.workspace, params.id)
     state = context.engine.reader.state(person, JOURNEYS, context.now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -13,7 +13,6 @@ from threadline.capabilities.reach.journeys.operations import JOURNEYS_GROUP
 from threadline.capabilities.reach.journeys.operations.what_if import (
     Asked,
     JourneysWhatIfResult,
-    Needs,
     pages_of,
     range_of,
     result_of,
@@ -24,17 +23,13 @@ from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.personal import StoreTable
-from threadline.kernel.ports import Ports, WithJobs, WithMaintenance, WithStore
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Key, Put
 from threadline.kernel.typed import prepared
 
 JOB_KIND = "journeys_what_if"
 PROGRESS = "journeys_what_if"
 """Table: how far the trial of a job has come, and its counts so far."""
-
-
-class JobNeeds(Needs, WithJobs, WithMaintenance, WithStore, Protocol):
-    """What is needed here of the engine."""
 
 
 class JourneysTried(msgspec.Struct, kw_only=True):
@@ -64,7 +59,7 @@ class _Progress(msgspec.Struct, kw_only=True):
     shown_on=frozenset({"http", "python"}),
     example=Asked(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
 )
-def what_if_in_background(context: Context[JobNeeds], params: Asked) -> JobView:
+def what_if_in_background(context: Context, params: Asked) -> JobView:
     """Try journeys on everybody's history in a job, which only counts."""
     start, stop = range_of(params, context.now)
     tally = Tally(0, stop)
@@ -81,7 +76,7 @@ def what_if_in_background(context: Context[JobNeeds], params: Asked) -> JobView:
     shown_on=frozenset({"http", "python"}),
     example=JobParams(id="journeys_what_if.1"),
 )
-def tried(context: Context[JobNeeds], params: JobParams) -> JourneysTried:
+def tried(context: Context, params: JobParams) -> JourneysTried:
     """Show what journeys tried in the background would have sent."""
     job = context.engine.jobs.get(context.workspace, params.id)
     if job.kind != JOB_KIND:
@@ -110,7 +105,7 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
     return Step(job.id, writes=writes, finished=progress.finished, totals=totals)
 
 
-def _progress_of(engine: WithStore, job: Job) -> _Progress:
+def _progress_of(engine: Ports, job: Job) -> _Progress:
     item = engine.store.get([Key(PROGRESS, job.workspace, job.id)])[0]
     assert item is not None, "both are written in one commit"
     return msgspec.msgpack.decode(item.value, type=_Progress, dec_hook=_counter)

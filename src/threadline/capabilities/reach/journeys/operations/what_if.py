@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -17,8 +17,8 @@ from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.capabilities.reach.journeys.what_if.evaluator import JourneysEvaluator
 from threadline.capabilities.reach.journeys.what_if.tally import Counts, Tally, WouldSend
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
-from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithShared, WithSimulations
+from threadline.kernel.operation import Context, Params, always, operation
+from threadline.kernel.ports import Catalogue, Ports
 from threadline.kernel.simulation import Pages, VariantSpec
 from threadline.kernel.time import EARLIEST
 
@@ -28,11 +28,7 @@ ASIDE = frozenset({"event_schemas", "identifiers", "settings"})
 SEGMENTS = "segments"
 
 
-class Needs(WithCatalogue, WithReader, WithShared, WithSimulations, Protocol):
-    """What is needed here of the engine."""
-
-
-class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Asked(Params, kw_only=True):
     """Which journeys are tried, and on which history."""
 
     definitions: Annotated[
@@ -52,7 +48,7 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
 
 
-class JourneysWhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
+class JourneysWhatIfParams(Asked, kw_only=True):
     """The same, and for whom."""
 
     people: Annotated[list[PersonRef], Meta(description="Only these people.", max_length=10_000)] = []
@@ -130,7 +126,7 @@ class JourneysWhatIfResult(msgspec.Struct, kw_only=True):
     shown_on=frozenset({"http", "python"}),
     example=JourneysWhatIfParams(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
 )
-def what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysWhatIfResult:
+def what_if(context: Context, params: JourneysWhatIfParams) -> JourneysWhatIfResult:
     """Try journeys on history: who would have got what, and when, compared with those in force."""
     start, stop = range_of(params, context.now)
     tally = Tally(params.samples, stop)
@@ -158,7 +154,7 @@ def range_of(asked: Asked, now: int) -> tuple[int, int]:
 
 
 def pages_of(
-    engine: Needs,
+    engine: Ports,
     workspace: str,
     definitions: str,
     tally: Tally,

@@ -17,11 +17,10 @@ from threadline.capabilities.reach.mail.templates import TemplateFailed, Templat
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation, shaped_operation
-from threadline.kernel.ports import Ports
+from threadline.kernel.operation import Context, Operation, Params, shaped_operation
 
 
-class MailAsSentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MailAsSentParams(Params, kw_only=True):
     """To whom, and which mail."""
 
     id: PersonRef
@@ -51,7 +50,7 @@ class MailAsSent(msgspec.Struct, kw_only=True):
     MAIL_GROUP,
     example=MailAsSentParams(id="user_id:42", message="5118b8d9fca0480f91b3700aa4bdf2b1"),
 )
-def as_sent(templates: Templates, context: Context[Ports], params: MailAsSentParams) -> MailAsSent:
+def as_sent(templates: Templates, context: Context, params: MailAsSentParams) -> MailAsSent:
     """Show a mail as it was sent to a person: by the template of then, with what was known then."""
     ports = context.engine
     sent = _sent(context, params)
@@ -81,7 +80,7 @@ def as_sent(templates: Templates, context: Context[Ports], params: MailAsSentPar
     )
 
 
-def _sent(context: Context[Ports], params: MailAsSentParams) -> Recorded:
+def _sent(context: Context, params: MailAsSentParams) -> Recorded:
     """The event that says that it was sent, to this person."""
     ports, person = context.engine, context.engine.reader.person(context.workspace, params.id)
     for recorded in outcomes_of(ports.log, context.workspace, params.message):

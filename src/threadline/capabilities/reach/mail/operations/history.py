@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -19,12 +19,11 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import MAIL_LEDGER_MAX
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import WithLog, WithReader
 
 _KNOWN = ", ".join(status for _, status in STATUSES)
 
 
-class MailHistoryParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class MailHistoryParams(AsOf, kw_only=True):
     """Whose mail, and at which instant."""
 
     id: PersonRef
@@ -60,12 +59,8 @@ class MailHistoryResult(msgspec.Struct, kw_only=True):
     ]
 
 
-class HistoryNeeds(WithReader, WithLog, Protocol):
-    """What is needed of the engine to say what each mail was sent for."""
-
-
 @operation("GET /v1/people/{id}/mail", MAIL_GROUP, example=MailHistoryParams(id="user_id:42"))
-def history(context: Context[HistoryNeeds], params: MailHistoryParams) -> MailHistoryResult:
+def history(context: Context, params: MailHistoryParams) -> MailHistoryResult:
     """List the mails of a person, and what became of each."""
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
@@ -87,7 +82,7 @@ def _ledger(views: dict[str, Any]) -> dict[str, Any]:
     return views.get(LEDGER.name) or {"mails": [], "templates": {}}
 
 
-class MailSentParams(AsOf, kw_only=True, forbid_unknown_fields=True):
+class MailSentParams(AsOf, kw_only=True):
     """To whom, and which template."""
 
     id: PersonRef
@@ -108,7 +103,7 @@ class MailSentResult(msgspec.Struct, kw_only=True):
 @operation(
     "GET /v1/people/{id}/mail/{template}", MAIL_GROUP, example=MailSentParams(id="user_id:42", template="welcome")
 )
-def sent(context: Context[WithReader], params: MailSentParams) -> MailSentResult:
+def sent(context: Context, params: MailSentParams) -> MailSentResult:
     """Say whether a template was sent to a person, and when."""
     asked = person_as_of(context, params.id, params.as_of)
     counts = _ledger(asked.views(LEDGER.name))["templates"].get(params.template, {"count": 0})

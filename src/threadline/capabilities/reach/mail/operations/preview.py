@@ -29,9 +29,8 @@ from threadline.capabilities.reach.mail.templates import Compiled, TemplateFaile
 from threadline.kernel.disclosure import PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Event, Identifier, Recorded
-from threadline.kernel.operation import Context, Operation, always, shaped_operation
+from threadline.kernel.operation import Context, Operation, Params, always, shaped_operation
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.ports import Ports
 from threadline.kernel.projection import Edge
 
 PREVIEW = "0" * 32
@@ -44,7 +43,7 @@ SUBJECT_SHOWN = 70
 _ADA = (Identifier("user_id", "ada"), Identifier("email", "ada@example.com"))
 
 
-class MailPreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MailPreviewParams(Params, kw_only=True):
     """Which template, and for whom."""
 
     template: Name
@@ -127,7 +126,7 @@ def _examples(compiled: Compiled) -> dict[str, Any]:
     is_long=always,
     example=MailPreviewParams(template="welcome", person="user_id:42"),
 )
-def preview(templates: Templates, context: Context[Ports], params: MailPreviewParams) -> MailPreviewResult:
+def preview(templates: Templates, context: Context, params: MailPreviewParams) -> MailPreviewResult:
     """Fill in a mail template for a person, and send nothing."""
     ports = context.engine
     if params.version:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,12 +18,11 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, Operation, shaped_operation
-from threadline.kernel.ports import WithDelivery, WithLog, WithReader, WithRecorder
+from threadline.kernel.operation import Context, Operation, Params, shaped_operation
 from threadline.kernel.suggestion import suggestion
 
 
-class MailSendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MailSendParams(Params, kw_only=True):
     """To whom, which template, and what it says besides."""
 
     id: PersonRef
@@ -47,10 +46,6 @@ class MailSendResult(msgspec.Struct, kw_only=True):
     status: Annotated[Literal["queued", "duplicate"], Meta(description="duplicate: this request was made before.")]
 
 
-class Needs(WithReader, WithRecorder, WithLog, WithDelivery, Protocol):
-    """What is needed here of the engine."""
-
-
 @shaped_operation(
     "POST /v1/people/{id}/mail",
     MAIL_GROUP,
@@ -58,7 +53,7 @@ class Needs(WithReader, WithRecorder, WithLog, WithDelivery, Protocol):
     scope="write",
     example=MailSendParams(id="user_id:42", template="welcome", variables={"code": "A1"}, request="welcome-42"),
 )
-def send(templates: Templates, context: Context[Needs], params: MailSendParams) -> MailSendResult:
+def send(templates: Templates, context: Context, params: MailSendParams) -> MailSendResult:
     """Send one mail to a person."""
     template = templates.named(params.template).template
     templates.mail.sender_of(template, params.sender)

@@ -14,8 +14,7 @@ from threadline.capabilities.reach.mail.templates import Compiled, Templates, ve
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
-from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
-from threadline.kernel.ports import WithDefinitionHistory
+from threadline.kernel.operation import Context, NoParams, Operation, Params, shaped_operation
 
 Name = Annotated[str, names_a("template"), Meta(description="A template's name.", min_length=1, max_length=64)]
 Version = Annotated[
@@ -81,12 +80,12 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
 
 
 @shaped_operation("GET /v1/mail/templates", MAIL_GROUP)
-def templates(templates: Templates, context: Context[object], params: NoParams) -> MailTemplatesResult:
+def templates(templates: Templates, context: Context, params: NoParams) -> MailTemplatesResult:
     """List the mail templates in force."""
     return MailTemplatesResult(templates=[_template(templates, template) for template in templates])
 
 
-class MailTemplateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class MailTemplateParams(Params, kw_only=True):
     """Which template, and in which version."""
 
     template: Name
@@ -112,9 +111,7 @@ class MailTemplateResult(msgspec.Struct, kw_only=True):
 
 
 @shaped_operation("GET /v1/mail/templates/{template}", MAIL_GROUP, example=MailTemplateParams(template="welcome"))
-def template(
-    templates: Templates, context: Context[WithDefinitionHistory], params: MailTemplateParams
-) -> MailTemplateResult:
+def template(templates: Templates, context: Context, params: MailTemplateParams) -> MailTemplateResult:
     """Show how a mail template is written, now or in an earlier version."""
     history = context.engine.definition_history
     if params.version:
