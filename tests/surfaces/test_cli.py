@@ -55,6 +55,17 @@ def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # 
             assert f"--{field.replace('_', '-')}" in told.out or field.upper() in told.out, (name, field)
 
 
+def test_an_analysis_shows_its_query_only_where_it_is_asked_for(  # type: ignore[no-untyped-def]
+    store: Path, call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THREADLINE_ANALYTICS_DIR", str(tmp_path / "analytics"))
+    plain, asked = call("analytics", "today"), call("analytics", "today", "--sql")
+    assert (plain.code, asked.code) == (0, 0), plain.err
+    assert "SELECT" not in plain.out
+    assert "SELECT" in asked.out
+    assert "SELECT" in json.loads(call("analytics", "today", "--json").out)["sql"]
+
+
 def test_the_help_of_the_program_has_each_command_and_group_once_and_begins_with_five(call) -> None:  # type: ignore[no-untyped-def]
     text = call("--help").out
     sections = {
