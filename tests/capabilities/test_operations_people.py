@@ -55,6 +55,16 @@ def test_one_read_gives_everything_at_one_position() -> None:
     assert all(i["linked"] and i["first_used_at"] <= i["last_used_at"] for i in person["identifiers"])
 
 
+@pytest.mark.parametrize(
+    ("trait", "zone"),
+    [("Asia/Calcutta", "Asia/Kolkata"), ("europe/rome", "Europe/Rome"), ("Nowhere/Land", ""), (None, "")],
+)
+def test_a_person_has_the_zone_of_their_trait_by_the_name_that_it_goes_by(trait: str | None, zone: str) -> None:
+    asked = Asked()
+    asked.tell("identify", user_id="ada", properties={"timezone": trait})
+    assert asked.ask("person", id="user_id:ada")["timezone"] == zone
+
+
 def test_a_person_is_found_by_id_and_by_identifier_and_otherwise_not() -> None:
     asked = Asked()
     id = asked.tell("page", user_id="ada")["person"]
