@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from threadline.capabilities.foundation.definitions import Definitions
@@ -55,13 +57,18 @@ GOOD = {
 }
 
 
-def mistakes(*texts: str) -> list[str]:
+def columns(*texts: str) -> Mapping[str, int]:
+    """Each mistake and the column at which it stands."""
     definitions = Definitions([(f"{number}.yaml", text) for number, text in enumerate(texts)])
     try:
         Catalogue.declared(definitions, rules(definitions))
     except InvalidDefinition as error:
-        return str(error).split("\n")
-    return []
+        return error.columns
+    return {}
+
+
+def mistakes(*texts: str) -> list[str]:
+    return [*columns(*texts)]
 
 
 def filled(case: str, name: str) -> str:
@@ -74,9 +81,13 @@ def test_a_declared_name_is_taken_and_one_like_it_is_a_mistake_where_it_stands(c
     assert mistakes(DECLARED, filled(case, good)) == []
     near = f"{good[:-1]}q"
     text = filled(case, near)
-    (mistake,) = mistakes(DECLARED, text)
+    ((mistake, column),) = columns(DECLARED, text).items()
     problem = problem_of(mistake)
-    assert (problem.file, near in text.split("\n")[problem.line - 1]) == ("1.yaml", True)
+    line = text.split("\n")[problem.line - 1]
+    assert (problem.file, near in line) == ("1.yaml", True)
+    # At the name itself, or at the key that it stands under.
+    begin = line[column - 1 :]
+    assert begin.startswith(near) or begin.partition(":")[2].lstrip(" [").startswith(near)
     assert f"{near!r}; " in problem.message
     assert f"did you mean {good!r}?" in problem.message or "choose from" in problem.message
 
@@ -117,6 +128,20 @@ def test_a_name_stands_for_what_the_event_says_where_it_is_a_placeholder() -> No
         ("journeys.ended.welcome-2", "there is no journey 'welcome-2'; did you mean 'welcome-1'?"),
         ("journeys.sent.helo", "there is no template 'helo'; did you mean 'hello'?"),
         ("streaks.dayly.current", "did you mean 'daily'?"),
+        ("consent.topics.newz.subscribed", "did you mean 'news'?"),
+        ("consent.topics.news.subscribd", "did you mean 'subscribed'?"),
+        ("days_since.consent.unsubscribd_at", "did you mean 'unsubscribed_at'?"),
+        ("suppression.supressed", "did you mean 'suppressed'?"),
+        ("points.ballance", "did you mean 'balance'?"),
+        ("points.balance.now", "points.balance is a plain value"),
+        ("memory.preferance.color", "did you mean 'preference'?"),
+        ("memory.insight.anything", "memory has no 'insight'"),
+        ("activity.last_seen", "did you mean 'last_seen_at'?"),
+        ("attribution.last_touch.sourse", "did you mean 'source'?"),
+        ("journeys.active.welcome-1.stepp", "did you mean 'step'?"),
+        ("segments.vip-buyers.entered_at", "choose from since, version"),
+        ("mail.templates.hello.counts", "did you mean 'count'?"),
+        ("broadcasts.spring.addressed", "did you mean 'addressed_at'?"),
         ("features.has_purchsed", "did you mean 'has_purchased'?"),
         ("feature.has_purchased", "did you mean 'features'?"),
     ],

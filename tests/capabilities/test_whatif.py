@@ -83,6 +83,11 @@ def test_a_rule_of_another_name_decides_as_before(shop: Tried) -> None:
     assert shop.what_if(rule="good", content=rule(80, name="Another name"))["changes"] == []
 
 
+def test_a_name_in_a_content_that_nothing_has_is_refused(shop: Tried) -> None:
+    with pytest.raises(InvalidDefinition, match="there is no journey 'welcom'"):
+        shop.what_if(rule="good", content=rule(70, {"enter_journey": {"journey": "welcom"}}))
+
+
 def test_a_lower_threshold_is_told_answer_by_answer(shop: Tried) -> None:
     answer = shop.what_if(rule="good", content=rule(70))
     assert (answer["people"], answer["decisions"], answer["same"], answer["changed"]) == (3, 6, 5, 1)
@@ -165,7 +170,7 @@ def test_the_range_and_the_types_say_what_is_counted(shop: Tried) -> None:
         ({"since": "3d"}, 3),
         ({"stop": format_time(shop.now - 3 * DAY)}, 3),
         ({"start": format_time(shop.now - 3 * DAY), "stop": format_time(shop.now - DAY)}, 2),
-        ({"types": ["page"]}, 0),
+        ({"types": ["identify"]}, 0),
         ({"people": ["user_id:ada"]}, 3),
     ):
         answer = shop.what_if(rule="good", content=rule(70), **params)

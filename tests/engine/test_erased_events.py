@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.laws import staging
+from threadline.capabilities.foundation.events.names import TYPE
 from threadline.capabilities.foundation.events.operations.feed import FeedParams, feed
 from threadline.engine.context import Context
 from threadline.engine.delivery.outcomes import effect_of, internal
@@ -69,9 +70,9 @@ def test_the_feed_operation_goes_past_erased_events(limit: int) -> None:
 def test_no_event_type_is_sent_by_erased_events() -> None:
     on = staging.engine(MemoryStore())
     erased_of(on, "1")
-    assert on.log.types_sent({"page"}) == frozenset()
+    assert on.log.names_sent({TYPE: {"page"}}) == {"event type": frozenset()}
     on.recorder.record([page("2", "other")])
-    assert on.log.types_sent({"page"}) == {"other"}
+    assert on.log.names_sent({TYPE: {"page"}}) == {"event type": {"other"}}
 
 
 def test_outcomes_after_an_erased_one_are_found() -> None:

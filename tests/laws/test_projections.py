@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from tests.laws.staging import CATALOGUE
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
+from threadline.kernel.view_parts import VALUE, Parts, values
 from threadline.testing import projection_laws, scenarios
 from threadline.testing.probing import Asked, asked_of, events_for
-from threadline.testing.projection_laws import LAWS, Law
+from threadline.testing.projection_laws import LAWS, Law, lacking
 
 FIELDS = ("tag", "total", "currency", "campaign_id", "action", "channel", "category", "score", "left", "message_count",
           "topic", "scopes", "application_id", "url", "type", "key", "value", "products", "answers", "form",
@@ -124,6 +125,37 @@ def test_naughty_strings(projection: Projection, seed: int) -> None:
     met_by(projection, events, Random(seed))
 
 
+def steps(parts: Parts, to: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path to each part of a view that has a name of its own."""
+    for name, inside in parts.known.items():
+        yield (*to, name)
+        yield from steps(inside, (*to, name)) if inside is not None else ()
+    if parts.named is not None and parts.inside is not None:
+        yield from steps(parts.inside, (*to, "any-one"))
+
+
+@every_projection
+def test_a_step_that_is_nearly_one_of_a_view_is_a_mistake_with_the_near_one(projection: Projection) -> None:
+    depends = projection.depends
+    assert depends.parts or depends.feeds or depends.lacks, "any condition on it passes: say what stands in its view"
+    for *to, name in steps(depends.parts) if depends.parts else ():
+        assert lacking(projection, (*to, name)) == ""
+        inside = within(depends.parts, to)
+        misspelt = f"{name[:-1]}q"
+        if inside.named is None and misspelt not in inside.known:
+            problem = lacking(projection, (*to, misspelt))
+            assert misspelt in problem
+            assert "did you mean" in problem or "choose from" in problem, problem
+
+
+def within(parts: Parts | None, to: Sequence[str]) -> Parts:
+    for step in to:
+        assert parts is not None
+        parts = parts.known.get(step, parts.inside)
+    assert parts is not None
+    return parts
+
+
 # --- the laws themselves can fail -------------------------------------------------------------
 
 
@@ -211,6 +243,22 @@ BREAKS = [
     (projection_laws.rows_fit_the_store, indexed(lambda state, workspace, person: [Row("t", f"{workspace}/", "")])),
     (projection_laws.rows_fit_the_store, indexed(lambda state, workspace, person: [Row("t", "everybody", person)])),
     (projection_laws.rows_fit_the_store, indexed(lambda state, workspace, person: [Row("u", workspace, person)])),
+    (
+        projection_laws.a_view_has_what_it_may_have,
+        broken(view=lambda state, now, edges: {"n": 1, "m": 2}, depends=Depends(parts=Parts(values("n")))),
+    ),
+    (
+        projection_laws.a_view_has_what_it_may_have,
+        broken(view=lambda state, now, edges: {"n": {"of": 1}}, depends=Depends(parts=Parts({"n": VALUE}))),
+    ),
+    (
+        projection_laws.a_view_has_what_it_may_have,
+        broken(view=lambda state, now, edges: {"n": 1}, depends=Depends(lacks=lambda path: "no n")),
+    ),
+    (
+        projection_laws.a_view_has_what_it_may_have,
+        broken(view=lambda state, now, edges: {"n": 1}, depends=Depends(feeds=lambda path: frozenset())),
+    ),
 ]
 
 

@@ -54,6 +54,13 @@ class InvalidDefinition(InvalidValue):
 
     code = "invalid_definition"
 
+    def __init__(
+        self, message: str = "", *, hint: str | None = None, param: str = "", columns: dict[str, int] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint, param=param)
+        self.columns = columns or {}
+        """Line of the message -> the column at which what it is about begins, from 1; 0 where that is not known."""
+
 
 class InvalidSetting(InvalidValue):
     """A setting is unknown or has a value that cannot be used."""

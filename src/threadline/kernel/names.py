@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import Meta
 
 from threadline.kernel.errors import NotFound
+from threadline.kernel.event import Event
+from threadline.kernel.event_type import EventTypes
 from threadline.kernel.suggestion import nearest
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -33,8 +35,53 @@ class NameKind:
     plain: re.Pattern[str] = NAME
     stored: Callable[[Any, str], Iterable[str]] | None = None
     """(engine, workspace) -> those that operations have written into the store."""
+    has: Callable[[Any, str, str], bool] | None = None
+    """(engine, workspace, name) -> whether one is stored that `stored` may leave out, which lists some of many."""
     listed_by: str = ""
     """The operation that lists them, if there is one of this name."""
+    never: str = ""
+    """Of a kind that is free, what to say of a name that nobody has used, such as ``nobody has ever sent``. Empty: a
+    name that is neither declared nor stored is a mistake."""
+    of_types: Callable[[EventTypes], Iterable[str]] = lambda types: ()
+    """The names of a free kind that declared types of events know."""
+    brought: Callable[[Event], Iterable[str]] = lambda event: ()
+    """The names of a free kind that an event brings."""
+    is_path: bool = False
+    """Whether a name is a path: below one that is declared anything may be."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing has to declare them."""
+        return bool(self.never)
+
+    def is_among(self, name: str, names: Collection[str]) -> bool:
+        """Whether a name is one of these, or a path that begins with one."""
+        if name in names or not self.is_path:
+            return name in names
+        steps = name.split(".")
+        return any(".".join(steps[:count]) in names for count in range(1, len(steps)))
+
+
+EVENT_TYPE, PROPERTY, TRAIT, TAG, INTEREST = "event type", "property", "trait", "tag", "topic of interest"
+"""Names of the free kinds that definitions mention in conditions."""
+
+
+def property_name(steps: Iterable[str]) -> str:
+    """The name of a property at some steps into an event's properties: places in lists are no part of it."""
+    return ".".join(step for step in steps if not step.isdecimal())
+
+
+class Mention(NamedTuple):
+    """A name of a free kind that definitions write."""
+
+    kind: str
+    name: str
+    place: str
+    """File and line."""
+    column: int
+    """From 1."""
+    what: str
+    """What names it, e.g. ``feature 'order_count'``."""
 
 
 class Reference(NamedTuple):
@@ -53,13 +100,15 @@ class Names:
     kinds: Mapping[str, NameKind] = field(default_factory=dict)
     known: Mapping[str, Collection[str] | None] = field(default_factory=dict)
     """Kind -> what is declared; None: any name may be right."""
+    made: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Kind that is free -> what ships, or comes of what is declared."""
 
     @classmethod
-    def of(cls, kinds: Iterable[NameKind], definitions: object) -> Names:
+    def of(cls, kinds: Iterable[NameKind], definitions: Any) -> Names:
         """Those of these definitions, None for none."""
         by_name = {kind.name: kind for kind in kinds}
         known = {} if definitions is None else {name: kind.declared(definitions) for name, kind in by_name.items()}
-        return cls(by_name, known)
+        return cls(by_name, known, {} if definitions is None else definitions.known_names)
 
     def unknown(self, kind: str, name: str, besides: Iterable[str] = ()) -> str:
         """What to say of a name that nothing has; empty if something has it. ``besides``: further known names."""
@@ -70,17 +119,36 @@ class Names:
         return "" if name in further else f"there is no {kind} {name[:64]!r}; {hint(name, {*declared, *further})}"
 
     def refuse(self, kind: str, name: str, param: str, engine: Any, workspace: str) -> None:
-        """Raise `NotFound` with the nearest name if nothing in a workspace has this one, which a parameter names."""
-        stored = self.kinds[kind].stored if kind in self.kinds else None
+        """Raise `NotFound` with the nearest name if nothing in a workspace has this one, which a parameter names. Of a
+        free kind one that nothing is near to may be right."""
+        of = self.kinds.get(kind)
         problem = self.unknown(kind, name)
-        if problem and stored is not None:
-            problem = self.unknown(kind, name, stored(engine, workspace))
+        is_sought = of is not None and (of.is_free or problem)
+        if of is None or not is_sought or (of.has is not None and of.has(engine, workspace, name)):
+            return
+        stored = frozenset(of.stored(engine, workspace) if of.stored is not None else ())
+        if of.is_free:
+            known = stored.union(self.made.get(kind, ()))
+            near = None if name in known else nearest_named(name, known)
+            problem = "" if near is None else f"{of.never} {name[:64]!r}; did you mean {near!r}?"
+        else:
+            problem = self.unknown(kind, name, stored)
         if problem:
-            listing = self.kinds[kind].listed_by if kind in self.kinds else ""
-            is_listed = any(operation.name == listing for operation in engine.catalogue.operations)
-            raise NotFound(problem, param=param, hint=f"`{listing}` lists them all" if is_listed else "")
+            is_listed = any(operation.name == of.listed_by for operation in engine.catalogue.operations)
+            raise NotFound(problem, param=param, hint=f"`{of.listed_by}` lists them all" if is_listed else "")
+
+    def offered(self, kind: str, engine: Any, workspace: str) -> list[str]:
+        """The names of a kind that forms suggest: those that are declared, or known, and those that the store has."""
+        of = self.kinds.get(kind)
+        if of is None:
+            return []
+        stored = of.stored(engine, workspace) if of.stored is not None else ()
+        declared = {*(self.known.get(kind) or ()), *self.made.get(kind, ()), *of.of_types(engine.catalogue.event_types)}
+        return sorted(declared.union(stored))[:OFFERED_MAX]
 
 
+OFFERED_MAX = 1_000
+"""Names that a form suggests."""
 NEAR_MAX = 8
 """Known names that an error lists where none is near."""
 
@@ -111,6 +179,20 @@ def named_as(name: str, known: Collection[str]) -> str | None:
 def key_of(name: str) -> str:
     """A name as it compares with how it reads: ``Signed up`` is ``signed_up``."""
     return "_".join(re.findall(r"[^\W_]+", name.casefold()))
+
+
+Lacking = Callable[[Any, str, str], str]
+"""(engine, workspace, value) -> what to say of names in a value that nothing has; empty if there are none."""
+
+
+def refused_if(lacking: Lacking) -> Meta:
+    """Marks a parameter whose value has names in it; it is refused with what ``lacking`` says of one nothing has."""
+    return Meta(extra={"lacking": lacking})
+
+
+def offers(kind: str) -> Meta:
+    """Marks a parameter that may be a name of this kind and that may be another text: forms suggest those there are."""
+    return Meta(extra={"offers": kind})
 
 
 def names_a(kind: str) -> Meta:

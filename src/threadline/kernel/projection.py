@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from threadline.kernel.event import Recorded
+from threadline.kernel.view_parts import Parts
 
 State = Any
 """Plain data that MessagePack can hold: dict, list, int, float, str, bool, None. Keys of dicts are text."""
@@ -97,8 +98,8 @@ class Depends:
     feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
     """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
     that path and never will be. None, as without this function: any type that is handled."""
-    names: Callable[[tuple[str, ...]], tuple[str, str] | None] | None = None
-    """The kind of a name that a path has in it, and the name: where nothing is called so there never is a value."""
+    parts: Parts | None = None
+    """What can stand in the view; None: anything, or `feeds` and `lacks` know."""
     lacks: Callable[[tuple[str, ...]], str] | None = None
     """Why there never is a value at a path, with what to write instead; empty where there may be."""
     content: Callable[[tuple[str, ...]], str] | None = None

@@ -30,8 +30,14 @@ class Declarations(Protocol):
     failed: set[str]
     """Names of what is declared wrongly: what builds on one of these has no mistake of its own."""
     problems: list[str]
-    known_types: set[str]
-    """Types of events that ship, or that what is declared makes."""
+
+    known_names: dict[str, set[str]]
+    """Names of free kinds that ship, or that what is declared makes, by their `NameKind`."""
+
+    @property
+    def known_types(self) -> set[str]:
+        """Types of events that ship, or that what is declared makes."""
+        ...
 
     @property
     def noted_paths(self) -> frozenset[tuple[str, tuple[str, ...]]]:

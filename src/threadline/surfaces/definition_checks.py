@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.decide.drafts import warned as drafts
 from threadline.capabilities.foundation.definitions import Definitions, Problem
+from threadline.capabilities.foundation.definitions.files import in_order_of
+from threadline.capabilities.foundation.definitions.problem import problem_of
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting
@@ -33,18 +35,23 @@ def check(given: Mapping[str, Any], made_of: MadeOf) -> Checked:
     """
     without_files = load(given, files=False)
     files = definition_files(definitions_file(without_files))
-    lines: list[str] = []
+    noted: list[Problem] = []
     settings, made = without_files, None
     try:
         settings = load(given)
     except InvalidSetting as error:
-        lines += str(error).split("\n")
+        noted += map(problem_of, str(error).split("\n"))
     try:
         made = made_of(settings)
     except InvalidDefinition as error:
-        lines += str(error).split("\n")
-    problems = Definitions((str(file), "") for file in files).in_order(lines)
+        noted += problems_in(error)
+    problems = in_order_of([*map(str, files)], {str(problem): problem for problem in noted}.values())
     return Checked(files, problems, None if problems else made)
+
+
+def problems_in(error: InvalidDefinition) -> list[Problem]:
+    """What an error says, line by line."""
+    return [problem_of(line, error.columns.get(line, 0)) for line in str(error).split("\n")]
 
 
 def settings_in_force(given: Mapping[str, Any], made_of: MadeOf) -> Settings:
@@ -62,4 +69,4 @@ def warnings(made: Catalogue, log: EventLog | None = None) -> list[Problem]:
     """What is in the definitions of a catalogue and hardly meant, as far as a store's log shows, if there is one."""
     definitions = made.definitions
     assert isinstance(definitions, Definitions), "what a surface opens was made of files"
-    return drafts.warnings(made, definitions, None if log is None else log.types_sent)
+    return drafts.warnings(made, definitions, None if log is None else log.names_sent)

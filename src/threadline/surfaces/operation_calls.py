@@ -16,7 +16,7 @@ from threadline.capabilities.foundation.events.seen import seen_types
 from threadline.engine.context import Context
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue, ThreadlineError
-from threadline.kernel.names import hint, named_as
+from threadline.kernel.names import Lacking, hint, named_as
 from threadline.kernel.operation import JSON_TEXT, Operation, Surface
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.typed import converted, readable
@@ -157,6 +157,7 @@ def run(operation: Operation, context: Context, params: Any) -> Any:
     go_on_as(operation.work(params))
     _refuse_unknown_names(operation, context, params)
     params = with_types(operation, context, params)
+    _refuse_lacking(operation, context, params)
     # A dry run is a question: it changes nothing, and pages ask it to show what would be.
     if not operation.is_audited or getattr(params, "dry_run", False):
         return operation.run(context, params)
@@ -180,10 +181,32 @@ def _refuse_unknown_names(operation: Operation, context: Context, params: Any) -
             context.engine.catalogue.names.refuse(kind, called, name, context.engine, context.workspace)
 
 
+def _refuse_lacking(operation: Operation, context: Context, params: Any) -> None:
+    """Refuse a value with a name in it that nothing has, such as conditions on a misspelt property."""
+    for name, lacking, default in looked_into(operation.params):
+        value = getattr(params, _attributes_of(operation.params)[name])
+        for text in value if isinstance(value, list) else [value] if value and value != default else ():
+            if problem := lacking(context.engine, context.workspace, text):
+                raise InvalidValue(f"{name}: {problem}", param=name)
+
+
+@lru_cache(maxsize=1_000)
+def looked_into(params: type) -> tuple[tuple[str, Lacking, Any], ...]:
+    """The parameters whose values have names in them, what says which of these nothing has, and the default."""
+    defaults = {field.encode_name: field.default for field in msgspec.structs.fields(params)}
+    return tuple((name, extra["lacking"], defaults[name]) for name, extra in _marks_of(params) if "lacking" in extra)
+
+
 @lru_cache(maxsize=1_000)
 def named_kinds(params: type) -> dict[str, str]:
     """The parameters that are names, or lists of them, each with the `NameKind` that it is one of."""
     return {name: extra["names"] for name, extra in _marks_of(params) if "names" in extra}
+
+
+@lru_cache(maxsize=1_000)
+def offered_kinds(params: type) -> dict[str, str]:
+    """The parameters of which forms suggest values, each with the `NameKind` whose names these are."""
+    return named_kinds(params) | {name: extra["offers"] for name, extra in _marks_of(params) if "offers" in extra}
 
 
 @lru_cache(maxsize=1_000)

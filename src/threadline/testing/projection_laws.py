@@ -20,7 +20,7 @@ ones (`threadline.testing.scenarios`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -28,6 +28,7 @@ import msgspec
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
+from threadline.kernel.names import Names
 from threadline.kernel.projection import Projection, State
 from threadline.kernel.time import DAY, YEAR
 
@@ -175,6 +176,34 @@ def rows_fit_the_store(projection: Projection, events: Sequence[Recorded], rando
         assert "default" in row.partition, f"{projection.name}: {row.partition!r} is not of the workspace"
 
 
+def a_view_has_what_it_may_have(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """Every path into a view is one that `Depends` knows; else a condition on it would be refused as a mistake."""
+    state = _folded(projection, events)
+    newest = max((recorded.event.occurred_at for recorded in events), default=0)
+    for now in (newest + 1, newest + random.randrange(1, 100 * DAY)):
+        for path in _paths(projection.view(state, now, _edges(projection, state, events, now))):
+            assert not (problem := lacking(projection, path)), f"{projection.name}: {problem}"
+
+
+def lacking(projection: Projection, path: tuple[str, ...]) -> str:
+    """Why a projection says that there never is a value at a path of its view; empty where there may be one."""
+    depends = projection.depends
+    if depends.parts is not None and (problem := depends.parts.lacks(path, projection.name, Names())):
+        return problem
+    if depends.lacks is not None and (problem := depends.lacks(path)):
+        return problem
+    return f"no event leads to {path}" if depends.feeds is not None and depends.feeds(path) == frozenset() else ""
+
+
+def _paths(view: Any, to: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path to each object and value inside a view. What details stand around, as ``{"value": …}``, is a value."""
+    if to:
+        yield to
+    if type(view) is dict and "value" not in view:
+        for name, inside in view.items():
+            yield from _paths(inside, (*to, name))
+
+
 LAWS: tuple[Law, ...] = (
     any_order_gives_an_equal_state,
     a_refold_equals_the_incremental_state,
@@ -186,6 +215,7 @@ LAWS: tuple[Law, ...] = (
     a_view_changes_nothing,
     of_nobody_the_same_is_shown_at_all_times,
     rows_fit_the_store,
+    a_view_has_what_it_may_have,
 )
 
 

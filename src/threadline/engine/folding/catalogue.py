@@ -301,8 +301,7 @@ class Catalogue:
         depends = projection.depends
         if read.path and depends.lacks is not None and (problem := depends.lacks(read.path)):
             return problem
-        named = depends.names(read.path) if read.path and depends.names is not None else None
-        if named is not None and (problem := self.names.unknown(*named)):
+        if depends.parts is not None and (problem := depends.parts.lacks(read.path, read.projection, self.names)):
             return problem
         if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
             return ""

@@ -14,10 +14,11 @@ from threadline.engine.reading.sources import sources_of
 from threadline.kernel.errors import EventDamaged, NotFound
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.ids import short_hash
-from threadline.kernel.store import ERASED_DIGEST, FeedEntry, Store, feed_pages, is_erased
+from threadline.kernel.names import EVENT_TYPE, NameKind
+from threadline.kernel.store import ERASED_DIGEST, FeedEntry, LogEntry, Store, feed_pages, is_erased
 
 LOOKED_AT_MAX = 50_000
-"""Events that are read to look for types."""
+"""Events that are read to look for names."""
 
 
 class EventLog:
@@ -90,18 +91,27 @@ class EventLog:
         """See `Store.feed_waits`."""
         return self._store.feed_waits(cursor)
 
-    def types_sent(self, sought: Collection[str]) -> frozenset[str] | None:
-        """The types met in the log until all those sought were met; None if that is unknown: the log is empty, or one
-        of them is not among its first `LOOKED_AT_MAX` events."""
-        met: set[str] = set()
+    def names_sent(self, sought: Mapping[NameKind, Collection[str]]) -> dict[str, frozenset[str] | None]:
+        """By kind the names that events brought until all those sought were met; None if that is unknown: the log is
+        empty, or one of them is not among its first `LOOKED_AT_MAX` events."""
+        met: dict[NameKind, set[str]] = {kind: set() for kind in sought}
+        missing = {kind: set(names) for kind, names in sought.items() if names}
         read = 0
-        for _, entry in islice(feed_pages(self._store), LOOKED_AT_MAX + 1):
+        for cursor, entry in islice(feed_pages(self._store), LOOKED_AT_MAX + 1):
             read += 1
-            if not is_erased(entry):
-                met.add(entry.type)
-            if met.issuperset(sought):
+            if missing and not is_erased(entry):
+                # Of types alone nothing has to be decoded.
+                event = None if {kind.name for kind in missing} == {EVENT_TYPE} else _readable(entry, cursor)
+                for kind in [*missing]:
+                    brought = {entry.type} if event is None else {*kind.brought(event)}
+                    met[kind] |= brought
+                    missing[kind] -= brought
+                    if not missing[kind]:
+                        del missing[kind]
+            if not missing:
                 break
-        return frozenset(met) if met.issuperset(sought) or 0 < read <= LOOKED_AT_MAX else None
+        is_whole = 0 < read <= LOOKED_AT_MAX
+        return {kind.name: frozenset(met[kind]) if is_whole or kind not in missing else None for kind in sought}
 
     def read(self, feed_entry: FeedEntry) -> Recorded:
         """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
@@ -114,6 +124,14 @@ class EventLog:
     def damaged(self, threads: Collection[str]) -> list[str]:
         """The ids of those events of these threads that are known to be damaged."""
         return self._damage.of(threads)
+
+
+def _readable(entry: LogEntry, cursor: str) -> Event:
+    """The event of an entry; one of its type alone where it is not as it was written."""
+    try:
+        return checked_event(entry, cursor).event
+    except EventDamaged:
+        return Event(type=entry.type, identifiers=(), occurred_at=0, key="")
 
 
 def find_event(store: Store, workspace: str, id: str) -> Recorded:

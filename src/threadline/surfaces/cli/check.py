@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from threadline.capabilities.foundation.definitions import Problem
-from threadline.capabilities.foundation.definitions.problem import problem_of
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.cli.printing import answer, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option
-from threadline.surfaces.definition_checks import Checked, warnings
+from threadline.surfaces.definition_checks import Checked, problems_in, warnings
 from threadline.surfaces.definition_checks import check as checked
 
 
@@ -26,7 +25,7 @@ from threadline.surfaces.definition_checks import check as checked
 @json_option
 @click.pass_obj
 def check(session: Session, path: Path | None, as_json: bool) -> None:
-    """Check all definitions: every mistake with its file and line. Exits 1 if there is one.
+    """Check all definitions: every mistake with its file, line and column. Exits 1 if there is one.
 
     PATH is a file or a folder; by default what the setting `definitions` names. No store is needed. Where there is an
     embedded one, its events tell which event types nobody sends.
@@ -55,7 +54,7 @@ def _by_the_store(session: Session, result: Checked) -> tuple[Sequence[Problem],
             with session.engine(readonly=True) as engine:
                 return (), warnings(engine.catalogue, engine.log)
     except InvalidDefinition as error:  # a version that has changed since the store first saw it
-        return [problem_of(line) for line in str(error).split("\n")], warnings(result.catalogue)
+        return problems_in(error), warnings(result.catalogue)
     except ThreadlineError:
         pass  # what is wrong with the store is no matter of the definitions
     return (), warnings(result.catalogue)
@@ -69,5 +68,6 @@ def show_problems(console: Console, problems: Iterable[Problem], warned: Iterabl
     """Print each on a line of its own, as an editor reads it."""
     for style, name, lines in (("red", "error", problems), ("yellow", "warning", warned)):
         for line in lines:
-            location = f"{line.file}:{line.line}: " if line.file else ""
+            column = f"{line.column}:" if line.column else ""
+            location = f"{line.file}:{line.line}:{column} " if line.file else ""
             console.print(Text.assemble(visible(location), (name, style), f": {visible(line.message)}"), soft_wrap=True)

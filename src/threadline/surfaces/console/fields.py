@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from threadline.kernel.names import Names
 from threadline.kernel.operation import EVENT_TYPE, Operation
+from threadline.kernel.ports import Ports
 from threadline.surfaces.console.formats import label
-from threadline.surfaces.operation_calls import metas_of, named_kinds
+from threadline.surfaces.operation_calls import metas_of, offered_kinds
 
 _NOT_ASKED = frozenset({"cursor", "limit"})
 
@@ -33,9 +33,10 @@ class Field(NamedTuple):
     names: str = ""
     """The kind of what it is the name of; empty: of nothing that has one."""
 
-    def shown(self, names: Names) -> dict[str, Any]:
+    def shown(self, engine: Ports, workspace: str) -> dict[str, Any]:
         """It as templates take it, with the names that it offers."""
-        return {**self._asdict(), "offered": sorted(names.known.get(self.names) or ())}
+        offered = engine.catalogue.names.offered(self.names, engine, workspace) if self.names else []
+        return {**self._asdict(), "offered": offered}
 
 
 @lru_cache(maxsize=200)
@@ -48,7 +49,7 @@ def fields_of(params: type) -> tuple[Field, ...]:
     properties = described.get("properties", {}).items()
     hints = get_type_hints(params, include_extras=True)
     types = {field.encode_name for field in msgspec.structs.fields(params) if EVENT_TYPE in metas_of(hints[field.name])}
-    kinds = named_kinds(params)
+    kinds = offered_kinds(params)
     return tuple(
         _field(name, _resolved(property_schema, defs), name in required)._replace(
             is_event_type=name in types, names=kinds.get(name, "")

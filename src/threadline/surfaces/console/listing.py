@@ -94,7 +94,11 @@ def form(
     if not asking.may(operation):
         return None
     params = asking.operations[operation].params
-    fields = [field.shown(asking.engine.catalogue.names) for field in fields_of(params) if field.name not in leave_out]
+    fields = [
+        field.shown(asking.engine, asking.session.workspace)
+        for field in fields_of(params)
+        if field.name not in leave_out
+    ]
     return {
         "operation": operation,
         "title": title,

@@ -107,6 +107,11 @@ def text_sql(path: Path) -> str:
     return _field(path).text
 
 
+def kind_sql(path: Path) -> str:
+    """The kind of a field of an event in SQL, as `json_type` names it; NULL where there is none."""
+    return _field(path).kind
+
+
 def pointer(steps: Path) -> str:
     """A JSON pointer."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)

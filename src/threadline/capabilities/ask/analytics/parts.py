@@ -18,6 +18,12 @@ from threadline.capabilities.ask.analytics.conditions_sql import (
     read_conditions,
     text_sql,
 )
+from threadline.capabilities.ask.analytics.names import (
+    lacking_in_conditions,
+    lacking_in_step,
+    lacking_property,
+    path_of,
+)
 from threadline.capabilities.foundation.conditions.fields import EVENT
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
@@ -26,6 +32,7 @@ from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL, EventTypes
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.names import PROPERTY, offers, refused_if
 from threadline.kernel.operation import ASIDE, EVENT_TYPE, JSON_TEXT, Context
 from threadline.kernel.time import to_datetime
 from threadline.kernel.typed import prepared
@@ -79,6 +86,7 @@ Where = Annotated[
         max_length=CONDITION_LENGTH_MAX,
     ),
     JSON_TEXT,
+    refused_if(lacking_in_conditions),
 ]
 By = Annotated[
     str,
@@ -87,6 +95,8 @@ By = Annotated[
         "or by a feature at the end of the person's last day with an event: `features.monetary_total`.",
         max_length=200,
     ),
+    refused_if(lacking_property),
+    offers(PROPERTY),
 ]
 Most = Annotated[
     int, Meta(description=f"Values of the break-down; all others are one row `{OTHER}`.", ge=1, le=ANALYTICS_VALUES_MAX)
@@ -101,6 +111,7 @@ Step = Annotated[
         max_length=CONDITION_LENGTH_MAX,
     ),
     EVENT_TYPE,
+    refused_if(lacking_in_step),
 ]
 
 
@@ -209,8 +220,7 @@ def value_of(by: str, param: str = "by") -> Value:
         return Value("f.feature", f"LEFT JOIN ({now}) f USING (person)")
     if first == EVENT and len(steps) == 1 and steps[0] in PLAIN:
         return Value(steps[0])
-    path = (first, *steps) if first in ("context", "properties") and steps else ("properties", first, *steps)
-    return Value(text_sql((EVENT, *path)))
+    return Value(text_sql(path_of(by)))
 
 
 def property_sql(path: str, param: str) -> str:

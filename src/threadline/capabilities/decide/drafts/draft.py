@@ -71,17 +71,17 @@ def names_of(catalogue: Catalogue) -> frozenset[str]:
     return frozenset(section.name for section in catalogue.sections if "propertyNames" in section.schema)
 
 
-def shown(text: str, definitions: Definitions, problems: Sequence[Problem]) -> list[DraftProblem]:
+def shown(text: str, problems: Sequence[Problem]) -> list[DraftProblem]:
     """Problems as callers read them; those of the draft first."""
     lines = text.splitlines()
-    made = [_shown(lines, definitions, problem) for problem in problems]
+    made = [_shown(lines, problem) for problem in problems]
     return sorted(made, key=lambda problem: (bool(problem.file), problem.file, problem.line, problem.column))
 
 
-def _shown(lines: Sequence[str], definitions: Definitions, problem: Problem) -> DraftProblem:
+def _shown(lines: Sequence[str], problem: Problem) -> DraftProblem:
     message, _, hint = problem.message.rpartition("; ")
     file = "" if problem.file == DRAFT else problem.file
-    column = definitions.column(str(problem))
+    column = problem.column
     if not (column or file) and 0 < problem.line <= len(lines):
         written = lines[problem.line - 1]
         column = len(written) - len(written.lstrip()) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -33,6 +33,7 @@ from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ACTIONS_MAX, EVENT_TYPE_LENGTH_MAX, FACT_KEY_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from threadline.kernel.names import EVENT_TYPE, PROPERTY, TAG
 from threadline.kernel.policy import Effect, Emit, Wish
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import format_time
@@ -65,7 +66,6 @@ RESERVED = frozenset(
 )
 """Types that mean something only because Threadline itself says them; no rule may put them into a thread."""
 
-EVENT_TYPE = "event type"
 Takes = Literal["text", "lines", "number", "object", "anything"]
 """``lines``: a text that may be longer than one line."""
 
@@ -137,6 +137,17 @@ class Action:
     def emits(self) -> str | None:
         """The type of the event that it puts into the thread; None: it puts none there."""
         return None if self.kind.emits is None else self.kind.emits(self.params)
+
+    @property
+    def makes(self) -> Iterator[tuple[str, str]]:
+        """The names of free kinds that come of it, each with its `NameKind`."""
+        if self.emits is not None:
+            yield EVENT_TYPE, self.emits
+        properties = self.params.get("properties")
+        if self.kind.name == "emit_event" and properties is not None and type(properties.plain) is dict:
+            yield from ((PROPERTY, name) for name in properties.plain)
+        if self.kind.name == "tag" and not self.params[TAG].holes:
+            yield TAG, self.params[TAG].plain
 
     @property
     def reads(self) -> tuple[tuple[str, Path], ...]:
@@ -284,14 +295,14 @@ KINDS = {
         Kind(
             "tag",
             "Gives the person a tag.",
-            {"tag": Param(_name, True)},
+            {"tag": Param(_name, True, of=TAG)},
             lambda params, cause: _emit(TAG_ADDED, cause, dict(params)),
             lambda params: TAG_ADDED,
         ),
         Kind(
             "untag",
             "Takes a tag from the person.",
-            {"tag": Param(_name, True)},
+            {"tag": Param(_name, True, of=TAG)},
             lambda params, cause: _emit(TAG_REMOVED, cause, dict(params)),
             lambda params: TAG_REMOVED,
         ),
@@ -419,8 +430,13 @@ def _note_names(part: Part, action: Action) -> None:
     """Note the names in an action, those of placeholders apart, which only an event fills in."""
     for name, template in action.params.items():
         kind = action.kind.params[name].of if name in action.kind.params else ""
-        if kind and kind != EVENT_TYPE and not template.holes:
-            part.whole.note_name((*part.at, *part.value, name), kind, template.plain)
+        if not kind or template.holes:
+            continue
+        at = (*part.at, *part.value, name)
+        if action.kind.name == "untag":
+            part.whole.note_free(at, kind, template.plain)
+        elif kind not in (EVENT_TYPE, TAG):  # those it makes
+            part.whole.note_name(at, kind, template.plain)
 
 
 def _schema_of(kind: Kind) -> dict[str, Any]:

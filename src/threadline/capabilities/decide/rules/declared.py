@@ -35,7 +35,9 @@ def read_rules(definitions: Definitions) -> ActiveRules:
     rules, sets = RULES.read(definitions), SETS.read(definitions)
     asked = {id for value in sets.values.values() for id in value.rules}
     for rule in rules.values.values():
-        definitions.known_types.update(type for action in rule.actions if (type := action.emits) is not None)
+        for action in rule.actions:
+            for kind, name in action.makes:
+                definitions.known_names[kind].add(name)
         if rule.id not in asked:
             definitions.warnings.append(f"{rule.place}: {in_no_set(rule.id)}")
     return ActiveRules(rules.values.values(), sets.values.values())

@@ -12,8 +12,9 @@ from threadline.capabilities.decide.rules.shadowing import is_shadow, mark_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import merge_entries, newest
 from threadline.kernel.names import NAME
-from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_key
+from threadline.kernel.view_parts import Parts, values
 
 TABLE = "decision"
 SHARDS = "0123456789abcdef"
@@ -90,6 +91,7 @@ DECISIONS = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
+    depends=Depends(parts=Parts(named="", inside=Parts(values("status", "version", "decision", "at")))),
     index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
 )

@@ -84,7 +84,13 @@ def written(context: Context, id: str, version: int | None, content: dict[str, A
     if content is None:
         return rule_at(context, id, version or newest(context, id))
     return msgspec.structs.replace(
-        rule_of_json(id, {"version": version or 1, **content_of(id, content, "content")}, "content"), place="content"
+        rule_of_json(
+            id,
+            {"version": version or 1, **content_of(id, content, "content")},
+            "content",
+            context.engine.catalogue.names,
+        ),
+        place="content",
     )
 
 

@@ -18,7 +18,7 @@ from threadline.capabilities.decide.whatif.comparison import AskedRules, Counts,
 from threadline.capabilities.decide.whatif.evaluator import recorded_decision
 from threadline.capabilities.foundation.events.forms import Duration, PersonRef, Time, time_param
 from threadline.kernel.errors import Conflict, InvalidValue
-from threadline.kernel.operation import Context, Params
+from threadline.kernel.operation import EVENT_TYPE, Context, Params
 from threadline.kernel.policy import Policy
 from threadline.kernel.ports import Catalogue
 from threadline.kernel.simulation import Pages
@@ -146,6 +146,7 @@ class Asked(Params, kw_only=True):
     people: Annotated[list[PersonRef], Meta(description="Only these people.", max_length=PEOPLE_MAX)] = []
     types: Annotated[
         list[str],
+        EVENT_TYPE,
         Meta(
             description="Count only decisions about events of these types. A rule that no set names runs on them.",
             max_length=100,

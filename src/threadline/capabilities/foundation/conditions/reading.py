@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from math import isfinite
 from typing import Any
 
-from threadline.capabilities.foundation.conditions.fields import viewed, wrong_path
+from threadline.capabilities.foundation.conditions.fields import EVENT, PROFILE, RELATIVE, viewed, wrong_path
 from threadline.capabilities.foundation.conditions.operators import (
     ALIASES,
     COMPARING,
@@ -25,8 +25,11 @@ from threadline.kernel.limits import (
     CONDITION_VALUES_MAX,
     CONDITIONS_MAX,
 )
+from threadline.kernel.names import INTEREST, PROPERTY, TAG, TRAIT, property_name
 from threadline.kernel.suggestion import suggestion
 
+NAMING = frozenset({"equals", "not_equals", "contains", "not_contains", "in", "not_in"})
+"""Operators whose operand, of a list of names, is a name."""
 GROUPS = ("all", "any", "not")
 NESTING_MAX = 4 * CONDITION_DEPTH_MAX
 
@@ -59,7 +62,11 @@ def read_tree(part: Part, own: Collection[str] = ()) -> Node:
         if projection and projection not in own:
             part.whole.note_path((*part.at, *at), projection, steps)
 
-    tree = None if misread(part, COMPARING.__contains__) else _Reader(note, note_path).tree(part.value)
+    def note_test(at: Place, name: str, test: Test) -> None:
+        for key, kind, named in names_in(test):
+            part.whole.note_free((*part.at, *at, key or name), kind, named)
+
+    tree = None if misread(part, COMPARING.__contains__) else _Reader(note, note_path, note_test).tree(part.value)
     if tree is None or note.noted:
         raise Noted
     return tree
@@ -81,6 +88,26 @@ def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
     return is_misread
 
 
+def names_in(test: Test) -> Iterator[tuple[str, str, str]]:
+    """The names of free kinds in a condition, each as the key that it stands under (empty: that of its operator), its
+    `NameKind` and itself."""
+    name, *steps = test.path
+    if name in RELATIVE:
+        name, *steps = steps
+    if name == PROFILE:
+        name, *steps = steps
+    if name == "traits" and steps:
+        yield "field", TRAIT, ".".join(steps)
+    elif name == "tags" and not steps:
+        for tag in test.operand if isinstance(test.operand, tuple) else (test.operand,):
+            if isinstance(tag, str) and test.operator in NAMING:
+                yield "", TAG, tag
+    elif name == "interests" and steps:
+        yield "field", INTEREST, steps[0]
+    elif name == EVENT and steps[0] == "properties":
+        yield "field", PROPERTY, property_name(steps[1:])
+
+
 def read_plain(value: Any, fail: Callable[[Place, str], None]) -> Node | None:
     """The tree of plain values inside a larger one; each mistake is passed to ``fail`` with its place."""
     return _Reader(fail).tree(value)
@@ -90,10 +117,14 @@ class _Reader:
     """Reads plain values; each mistake is passed to ``fail`` with its place."""
 
     def __init__(
-        self, fail: Callable[[Place, str], None], note: Callable[[Place, Path], None] = lambda at, path: None
+        self,
+        fail: Callable[[Place, str], None],
+        note_path: Callable[[Place, Path], None] = lambda at, path: None,
+        note_test: Callable[[Place, str, Test], None] = lambda at, operator, test: None,
     ) -> None:
         self._fail = fail
-        self._note = note
+        self._note_path = note_path
+        self._note_test = note_test
 
     def tree(self, value: Any) -> Node | None:
         """The whole tree, within its limits."""
@@ -160,7 +191,9 @@ class _Reader:
         if problem:
             self._fail((*at, name), f"`{name}` {problem}")
             return None
-        return Test(path, operator, tuple(operand) if isinstance(operand, list) else operand)
+        test = Test(path, operator, tuple(operand) if isinstance(operand, list) else operand)
+        self._note_test(at, name, test)
+        return test
 
     def _path(self, value: Any, at: Place) -> Path | None:
         steps = value.split(".") if isinstance(value, str) else value
@@ -171,7 +204,7 @@ class _Reader:
         if problem:
             self._fail(at, problem)
             return None
-        self._note(at, path)
+        self._note_path(at, path)
         return path
 
 

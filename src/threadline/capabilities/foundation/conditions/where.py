@@ -8,7 +8,7 @@ from typing import Any
 from threadline.capabilities.foundation.conditions.compiling import compiled, leaves_of
 from threadline.capabilities.foundation.conditions.fields import EVENT, RECORDED_FIELDS, event_reader
 from threadline.capabilities.foundation.conditions.operators import MEANING
-from threadline.capabilities.foundation.conditions.reading import GROUPS, misread, read_plain
+from threadline.capabilities.foundation.conditions.reading import GROUPS, misread, names_in, read_plain
 from threadline.capabilities.foundation.conditions.tree import All, Node, plain, tests_of
 from threadline.capabilities.foundation.definitions import Noted, Part, Place
 from threadline.kernel.canonical import canonical_json
@@ -73,6 +73,8 @@ def read_where(part: Part) -> Where:
         raise Noted
     for (path, _), branch in zip(trees, tree.parts, strict=True):
         for test in tests_of(branch):
+            for _, kind, named in names_in(test):
+                part.whole.note_free((*part.at, *path), kind, named)
             if test.path[0] != EVENT or test.path[1] in RECORDED_FIELDS:
                 fields = "a field of the event other than event.id and event.recorded_at"
                 failed.append(f"cannot read {test.field}; name {fields}")

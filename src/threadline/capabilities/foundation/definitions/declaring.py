@@ -8,7 +8,7 @@ depend on each other. Fields that are `Given` stand in no file: the name and the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, cached_property
@@ -18,6 +18,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, g
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.definitions.document import ANY_TYPE
 from threadline.capabilities.foundation.definitions.files import Definitions
 from threadline.capabilities.foundation.definitions.plain import (
     DEPTH_MAX,
@@ -30,7 +31,7 @@ from threadline.capabilities.foundation.definitions.plain import (
     called,
 )
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.names import NAME, PATH_NAME, PATH_SPELLING, SPELLING, NameKind, Names
+from threadline.kernel.names import EVENT_TYPE, NAME, PATH_NAME, PATH_SPELLING, SPELLING, Mention, NameKind, Names
 from threadline.kernel.section import Section
 from threadline.kernel.suggestion import nearest, suggestion
 from threadline.kernel.time import format_duration, parse_duration
@@ -111,8 +112,22 @@ def event_type(most: int | None = None) -> Form[str]:
 
     def make(part: Part) -> str:
         type = form.make(part)
-        part.whole.note_type(part.at, type)
+        if type != ANY_TYPE:
+            part.whole.note_free(part.at, EVENT_TYPE, type)
         return type
+
+    return replace(form, make=make)
+
+
+def naming(kind: str, form: Form[T], named: Callable[[T], str] = str) -> Form[T]:
+    """The same form, of a value that names something of a free `NameKind`, to warn of what nobody has used; ``named``
+    gives the name in it, empty: none."""
+
+    def make(part: Part) -> T:
+        value = form.make(part)
+        if name := named(value):
+            part.whole.note_free(part.at, kind, name)
+        return value
 
     return replace(form, make=make)
 
@@ -604,8 +619,9 @@ class Named(Generic[T]):
         return Declarations({**read.values}, {**read.places}, {*read.left_out})
 
     def _read_once(self, definitions: Definitions) -> Declarations[T]:
-        shipped, types = self._shipped if self.ships else ({}, frozenset())
-        definitions.known_types.update(types)
+        shipped, mentions = self._shipped if self.ships else ({}, ())
+        for mention in mentions:
+            definitions.known_names[mention.kind].add(mention.name)
         declared = Declarations(dict(shipped))
         self._read(definitions, declared, frozenset(shipped))
         if self.most is not None and len(declared.values) > self.most:
@@ -616,12 +632,12 @@ class Named(Generic[T]):
         return declared
 
     @cached_property
-    def _shipped(self) -> tuple[dict[str, T], frozenset[str]]:
-        """What ships, and the types of events that it names. Read once in a process: every opened store needs it."""
+    def _shipped(self) -> tuple[dict[str, T], Sequence[Mention]]:
+        """What ships, and the names of free kinds in it. Read once in a process: every opened store needs it."""
         ours, shipped = Definitions.shipped(self.ships), Declarations[T]()
         self._read(ours, shipped, frozenset())
         ours.refuse()
-        return shipped.values, frozenset(named.type for named in ours.named_types)
+        return shipped.values, ours.mentions
 
     def _read(self, definitions: Definitions, declared: Declarations[T], shipped: frozenset[str]) -> None:
         for document, _, node in definitions.section(self.section):

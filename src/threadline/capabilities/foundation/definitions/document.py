@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -14,7 +14,7 @@ from threadline.kernel.limits import (
     DEFINITIONS_NUMBER_LENGTH_MAX,
     DEFINITIONS_REPEATED_MAX,
 )
-from threadline.kernel.names import Reference
+from threadline.kernel.names import Mention, Reference
 from threadline.kernel.suggestion import suggestion
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -27,16 +27,6 @@ PROBLEMS_MAX = 50
 
 ANY_TYPE = "any"
 """Stands for every type where definitions name one."""
-
-
-class NamedType(NamedTuple):
-    """A type of events that definitions name."""
-
-    type: str
-    place: str
-    """File and line."""
-    what: str
-    """What names it, e.g. ``feature 'order_count'``."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -59,12 +49,12 @@ class _Loader(yaml.SafeLoader):
 
 @dataclass
 class Document:
-    """One file of definitions, what is wrong with it and which types of events it names."""
+    """One file of definitions, what is wrong with it and what it names."""
 
     name: str
     problems: list[str] = field(default_factory=list)
-    types: dict[NamedType, None] = field(default_factory=dict)
-    """Each once, however often a section is read."""
+    mentions: dict[Mention, None] = field(default_factory=dict)
+    """Names of free kinds, each once, however often a section is read."""
     warnings: dict[str, None] = field(default_factory=dict)
     """What is no mistake and hardly meant, likewise."""
     names: dict[Reference, yaml.Node] = field(default_factory=dict)
@@ -73,7 +63,8 @@ class Document:
     paths: dict[tuple[str, tuple[str, ...], str], yaml.Node] = field(default_factory=dict)
     """The same of paths into views: a projection, the steps in its view, and what reads it."""
     columns: dict[str, int] = field(default_factory=dict)
-    """Problem -> the column at which it begins, from 1; of those that are noted at a node, or that YAML finds."""
+    """Problem or warning -> the column at which it begins, from 1; of those that are noted at a node, or that YAML
+    finds."""
 
     def compose(self, text: str, loader: Any = _Loader) -> yaml.Node | None:
         """The root node; None for an empty document or one that is no YAML, which then is a problem."""
@@ -108,6 +99,12 @@ class Document:
     def fail(self, node: yaml.Node, text: str) -> None:
         """Note a problem at a node."""
         self._note(f"{self.place(node)}: {text}", node.start_mark)
+
+    def warn(self, node: yaml.Node, text: str) -> None:
+        """Note at a node what is no mistake and hardly meant."""
+        warning = f"{self.place(node)}: {text}"
+        self.warnings[warning] = None
+        self.columns.setdefault(warning, node.start_mark.column + 1)
 
     def _note(self, problem: str, mark: Any) -> None:
         self.problems.append(problem)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from threadline.capabilities.foundation.definitions.document import Document, Keys, NamedType
+from threadline.capabilities.foundation.definitions.document import Document, Keys
 from threadline.capabilities.foundation.definitions.plain import Plain
 from threadline.capabilities.foundation.definitions.problem import Problem, problem_of
 from threadline.capabilities.foundation.definitions.writing import yaml_of
 from threadline.kernel.errors import InvalidDefinition
-from threadline.kernel.names import Reference
+from threadline.kernel.names import EVENT_TYPE, Mention, Reference
 from threadline.kernel.policy import Read
 
 _SHIPPED = "shipped.yaml"
@@ -53,8 +54,8 @@ class Definitions:
         """Names of what is declared wrongly. Whatever reads one of them is not wrong because of that as well."""
         self.warnings: list[str] = []
         """What is no mistake and yet hardly meant, of several files together; see `warned`."""
-        self.known_types: set[str] = set()
-        """Types of events that ship, or that what is declared makes."""
+        self.known_names: dict[str, set[str]] = defaultdict(set)
+        """Names of free kinds that ship, or that what is declared makes, by their `NameKind`."""
         self.read: dict[object, Any] = {}
         """What was read of sections with names, by the form that reads them."""
         self.texts = tuple(texts)
@@ -153,9 +154,14 @@ class Definitions:
         return [*self.warnings, *(warning for document in self._documents for warning in document.warnings)]
 
     @property
-    def named_types(self) -> list[NamedType]:
-        """The types of events that are named, wherever a form of `event_type` has read one."""
-        return [named for document in self._documents for named in document.types]
+    def known_types(self) -> set[str]:
+        """Types of events that ship, or that what is declared makes."""
+        return self.known_names[EVENT_TYPE]
+
+    @property
+    def mentions(self) -> list[Mention]:
+        """The names of free kinds that are written, wherever a form has noted one."""
+        return [mention for document in self._documents for mention in document.mentions]
 
     def names_in(self, section: str, *inside: str) -> frozenset[str] | None:
         """The names that stand in a section, or in a mapping inside it, rightly declared or wrongly; None: no file has
@@ -220,14 +226,15 @@ class Definitions:
         if problems:
             ordered = self.in_order(problems)
             more = [f"and {len(ordered) - MISTAKES_MAX:,} more"] if len(ordered) > MISTAKES_MAX else []
-            raise InvalidDefinition("\n".join([*map(str, ordered[:MISTAKES_MAX]), *more]))
+            columns = {str(problem): problem.column for problem in ordered[:MISTAKES_MAX]}
+            raise InvalidDefinition("\n".join([*columns, *more]), columns=columns)
 
-    def in_order(self, lines: Iterable[str]) -> list[Problem]:
-        """Problems or warnings, each once, in the order of the files and their lines; what has no place comes last."""
-        order = {document.name: number for number, document in enumerate(self._documents)}
+    def in_order(self, lines: Iterable[str], columns: Mapping[str, int] = MappingProxyType({})) -> list[Problem]:
+        """Problems or warnings, each once, in the order of the files and their lines; what has no place comes last.
+        ``columns``: those of lines that were noted nowhere."""
         # Two capabilities may read one section, and each notes what is wrong with it.
-        problems = map(problem_of, dict.fromkeys(lines))
-        return sorted(problems, key=lambda problem: (order.get(problem.file, len(order)), problem.line))
+        problems = [problem_of(line, columns.get(line) or self.column(line)) for line in dict.fromkeys(lines)]
+        return in_order_of([document.name for document in self._documents], problems)
 
     def refuse_unknown(self, off: Mapping[str, str] = MappingProxyType({})) -> None:
         """The same with every section that nobody has asked for; to be called when all capabilities have read.
@@ -240,6 +247,12 @@ class Definitions:
                 document.fail(sections[name][0], f"top level: {name!r} is of {owner}; take one of the two out")
             document.known(sections, {*self._known, *off}, "top level")
         self.refuse()
+
+
+def in_order_of(files: Sequence[str], problems: Iterable[Problem]) -> list[Problem]:
+    """Problems in the order of these files and their lines; what has no place comes last."""
+    order = {file: number for number, file in enumerate(files)}
+    return sorted(problems, key=lambda problem: (order.get(problem.file, len(order)), problem.line, problem.column))
 
 
 @lru_cache(maxsize=64)

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import yaml
 
-from threadline.capabilities.foundation.definitions.document import ANY_TYPE, PROBLEMS_MAX, Document, NamedType
+from threadline.capabilities.foundation.definitions.document import PROBLEMS_MAX, Document
 from threadline.kernel.errors import InvalidDefinition
-from threadline.kernel.names import Reference
+from threadline.kernel.names import Mention, Reference
 
 Place = tuple[str | int, ...]
 """The keys and positions that lead to a part of what was written."""
@@ -53,8 +53,8 @@ class Whole(Protocol):
         """Note what is no mistake and hardly meant."""
         ...
 
-    def note_type(self, at: Place, type: str) -> None:
-        """Note that a part names a type of events."""
+    def note_free(self, at: Place, kind: str, name: str) -> None:
+        """Note that a part is a name of a free `NameKind`, which nothing has to declare."""
         ...
 
     def note_name(self, at: Place, kind: str, name: str) -> None:
@@ -219,13 +219,12 @@ class Plain:
 
     def warn(self, at: Place, text: str) -> None:
         """See `Whole`."""
-        self._document.warnings[f"{self.place(at)}: {self.what or called('', at)}: {text}"] = None
+        self._document.warn(self.nearest(at), f"{self.what or called('', at)}: {text}")
 
-    def note_type(self, at: Place, type: str) -> None:
+    def note_free(self, at: Place, kind: str, name: str) -> None:
         """See `Whole`."""
-        if type != ANY_TYPE:
-            what = self.what or called("", at)
-            self._document.types[NamedType(type, self.place(at), what)] = None
+        node, what = self.nearest(at), self.what or called("", at)
+        self._document.mentions[Mention(kind, name, self.place(at), node.start_mark.column + 1, what)] = None
 
     def note_name(self, at: Place, kind: str, name: str) -> None:
         """See `Whole`."""
@@ -269,7 +268,7 @@ class Json:
     def warn(self, at: Place, text: str) -> None:
         """Nobody is warned here."""
 
-    def note_type(self, at: Place, type: str) -> None:
+    def note_free(self, at: Place, kind: str, name: str) -> None:
         """Nobody is warned here."""
 
     def note_name(self, at: Place, kind: str, name: str) -> None:

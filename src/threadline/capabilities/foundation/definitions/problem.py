@@ -16,12 +16,14 @@ class Problem(msgspec.Struct, frozen=True):
     """Empty where it stands in no single file."""
     line: int
     message: str
+    column: int = 0
+    """From 1; 0 where only the line is known."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.message}" if self.file else self.message
 
 
-def problem_of(text: str) -> Problem:
+def problem_of(text: str, column: int = 0) -> Problem:
     """The problem of a text such as ``threadline.yaml:3: feature 'x' needs `aggregate```."""
     placed = _PLACED.fullmatch(text)
-    return Problem("", 0, text) if placed is None else Problem(placed[1], int(placed[2]), placed[3])
+    return Problem("", 0, text) if placed is None else Problem(placed[1], int(placed[2]), placed[3], column)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 
 from threadline.kernel.errors import EventDamaged, NotConfigured, Unavailable
+from threadline.kernel.event import Event
 from threadline.kernel.event_type import EventTypes, SeenTypes
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEEN_TYPES_EVENTS_MAX
+from threadline.kernel.names import NameKind
 from threadline.kernel.ports import EventLog, Ports
 from threadline.kernel.store import FeedEntry, is_erased
 
@@ -24,7 +26,17 @@ def seen_types(engine: Ports, workspace: str) -> SeenTypes:
         return engine.search.types(workspace)
     except (NotConfigured, Unavailable):
         entries = list(islice(_entries(engine.log), SEEN_TYPES_EVENTS_MAX + 1))
-        return SeenTypes(frozenset(_types(engine.log, entries, workspace)), len(entries) <= SEEN_TYPES_EVENTS_MAX)
+        return SeenTypes(
+            frozenset(event.type for event in _events(engine.log, entries, workspace)),
+            len(entries) <= SEEN_TYPES_EVENTS_MAX,
+        )
+
+
+def seen_names(kind: NameKind, engine: Ports, workspace: str, most: int = SEEN_TYPES_EVENTS_MAX) -> frozenset[str]:
+    """The names of a free kind that a workspace's events brought, as far as ``most`` of them are looked at from the
+    beginning."""
+    events = _events(engine.log, islice(_entries(engine.log), most), workspace)
+    return frozenset(name for event in events for name in kind.brought(event))
 
 
 def _entries(log: EventLog) -> Iterator[FeedEntry]:
@@ -34,10 +46,10 @@ def _entries(log: EventLog) -> Iterator[FeedEntry]:
         cursor = page[-1].cursor
 
 
-def _types(log: EventLog, entries: list[FeedEntry], workspace: str) -> Iterator[str]:
+def _events(log: EventLog, entries: Iterable[FeedEntry], workspace: str) -> Iterator[Event]:
     for entry in entries:
         if not is_erased(entry.entry):
             with suppress(EventDamaged):
                 event = log.read(entry).event
                 if event.workspace == workspace:
-                    yield event.type
+                    yield event

@@ -9,8 +9,9 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
-from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import format_time
+from threadline.kernel.view_parts import Parts, values
 
 _KNOWN_MAX = 2 * FEATURES_MAX
 """Features remembered of one person, those with the smallest names: more than can be declared at a time."""
@@ -50,6 +51,7 @@ def feature_updates_projection() -> Projection:
         empty=dict,
         fold=_fold,
         view=_view,
+        depends=Depends(parts=Parts(values("published_at") | {"features": Parts(named="feature")})),
         faster=Faster(merge=lambda first, second: keep_smallest(merge_entries(first, second, newest), _KNOWN_MAX)),
     )
 

@@ -7,9 +7,10 @@ from bisect import bisect_left
 from typing import Any
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.reading import Reading, Readings
 from threadline.kernel.time import format_time
+from threadline.kernel.view_parts import Parts, values
 
 CAMPAIGN_DELIVERED = "campaign_delivered"
 CAMPAIGN_ENGAGED = "campaign_engaged"
@@ -107,5 +108,6 @@ def campaigns_projection() -> Projection:
         empty=list,
         fold=_fold,
         view=_view,
+        depends=Depends(parts=Parts(named="", inside=Parts(values("delivered_at", "engaged_at", "ignored_at")))),
         faster=Faster(merge=_merge),
     )

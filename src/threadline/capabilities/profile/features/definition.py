@@ -32,6 +32,7 @@ from threadline.capabilities.foundation.definitions.declaring import (
     duration,
     either,
     event_type,
+    naming,
     nothing,
     one_or_many,
     only,
@@ -46,6 +47,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.fixed import CURRENCY_LENGTH_MAX, read_currency
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import FEATURES_MAX
+from threadline.kernel.names import PROPERTY, property_name
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, MINUTE, YEAR
 from threadline.kernel.zones import zone_names
@@ -120,7 +122,11 @@ def _path(written: str) -> Path | None:
 
 
 _EXAMPLES = ["total", "order.total", "context.ip"]
-PATH = parsed(_path, "the path of a property, such as `total`, `order.total` or `context.ip`", examples=_EXAMPLES)
+PATH = naming(
+    PROPERTY,
+    parsed(_path, "the path of a property, such as `total`, `order.total` or `context.ip`", examples=_EXAMPLES),
+    lambda path: "" if path[0] == "context" else property_name(path),
+)
 
 
 class Taking(msgspec.Struct, frozen=True, kw_only=True):

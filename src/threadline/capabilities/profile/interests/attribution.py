@@ -9,7 +9,8 @@ from threadline.capabilities.foundation.events.forms import instant
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import newest
 from threadline.kernel.personal import PersonFile, shown_views
-from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.projection import Depends, Faster, Projection
+from threadline.kernel.view_parts import Parts, values
 
 NAME = "attribution"
 FIELDS = ("source", "medium", "name", "term", "content", "id")
@@ -94,6 +95,8 @@ def _merge(first: State, second: State) -> State:
     return [first[0] if later is second[0] else second[0], newest(first[1], second[1])]
 
 
+_TOUCH = Parts(values("at", "event", *FIELDS))
+_PARTS = Parts({"first_touch": _TOUCH, "last_touch": _TOUCH})
 ATTRIBUTION = Projection(
     name=NAME,
     version=1,
@@ -101,6 +104,7 @@ ATTRIBUTION = Projection(
     empty=lambda: [None, None],
     fold=_fold,
     view=_view,
+    depends=Depends(parts=_PARTS),
     faster=Faster(merge=_merge),
 )
 

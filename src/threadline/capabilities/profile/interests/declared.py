@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from threadline.capabilities.foundation.definitions import Definitions
-from threadline.capabilities.profile.interests.definition import read_interests
+from threadline.capabilities.profile.interests.actions import reader_of
+from threadline.capabilities.profile.interests.definition import Interests, read_interests
 from threadline.capabilities.profile.interests.operations import operations
 from threadline.capabilities.profile.interests.projection import interests_projection
+from threadline.kernel.event import Event
 from threadline.kernel.lasting import Lasting, for_life
+from threadline.kernel.names import INTEREST, NameKind
 from threadline.kernel.reading import Readings
 
 
@@ -17,4 +21,24 @@ def declare(definitions: Definitions) -> list[Any]:
     interests = read_interests(definitions)
     lasting = Lasting("interests", for_life(interests.sources, "interests are counted from them"))
     read = Readings("interests", {type: source.values_read for type, source in interests.sources.items()})
-    return [interests_projection(interests), lasting, read, *operations(interests)]
+    return [interests_projection(interests), lasting, read, _topics(interests), *operations(interests)]
+
+
+def _topics(interests: Interests) -> NameKind:
+    """The topics of interest, which are free: those that are counted by rules of their own, and those of events."""
+    readers = {type: reader_of(source) for type, source in interests.sources.items()}
+    declared = {*interests.topics, *(source.topic for source in interests.sources.values() if source.topic)}
+
+    def brought(event: Event) -> Iterator[str]:
+        reader = readers.get(event.type)
+        action = None if reader is None else reader(event.properties)
+        if action is not None:
+            yield action[0]
+
+    return NameKind(
+        INTEREST,
+        lambda definitions: None,
+        never="nobody ever had an interest in the topic",
+        of_types=lambda types: declared,
+        brought=brought,
+    )

@@ -20,6 +20,7 @@ from threadline.capabilities.foundation.definitions.declaring import (
     duration,
     either,
     event_type,
+    naming,
     struct,
     text,
 )
@@ -28,6 +29,7 @@ from threadline.capabilities.profile.interests.events import ACTION
 from threadline.kernel.canonical import digest64
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.names import PROPERTY
 from threadline.kernel.reading import ENTRY, Reading
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY
@@ -67,6 +69,7 @@ def _dividing(size: int) -> int:
 
 _PERIOD = duration(DAY, PERIOD_DAYS_MAX * DAY).then(_in_days, lambda days: f"{days}d")
 _WINDOW = duration(WINDOW_MIN, WINDOW_MAX, "1d").then(_dividing)
+_PROPERTY = naming(PROPERTY, text())
 _TOPIC = text(most=TOPIC_LENGTH_MAX)
 
 
@@ -110,15 +113,15 @@ class Source(msgspec.Struct, frozen=True):
 
     topic: Annotated[str, _TOPIC, Meta(description="The topic of every such event.")] = ""
     """Empty: it stands in ``topic_field``."""
-    topic_field: Annotated[str, Meta(description="The property that holds the topic.")] = msgspec.field(
+    topic_field: Annotated[str, _PROPERTY, Meta(description="The property that holds the topic.")] = msgspec.field(
         default="", name="topic_from"
     )
     scopes: Annotated[
         tuple[tuple[str, str], ...],
-        by_name(text(), text(most=SCOPE_LENGTH_MAX)).then(lambda named: tuple(named.items())),
+        by_name(_PROPERTY, text(most=SCOPE_LENGTH_MAX)).then(lambda named: tuple(named.items())),
         Meta(description="Scope -> the property that holds its value, or a list of values."),
     ] = ()
-    application_field: Annotated[str, Meta(description="The property that holds the application's id.")] = (
+    application_field: Annotated[str, _PROPERTY, Meta(description="The property that holds the application's id.")] = (
         msgspec.field(default="", name="application_from")
     )
     listed: NotWritten[bool] = False

@@ -17,6 +17,7 @@ from threadline.capabilities.foundation.definitions.declaring import (
     Problems,
     choice,
     name_of,
+    naming,
     one_or_many,
     struct,
     text,
@@ -25,6 +26,7 @@ from threadline.capabilities.profile.features.definition import number_path
 from threadline.capabilities.profile.points import read_points
 from threadline.kernel.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
+from threadline.kernel.names import TAG, TRAIT
 from threadline.kernel.policy import Read
 
 ALL: Final = "all"
@@ -36,7 +38,7 @@ def _unique(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-_TAGS = one_or_many(text(most=100)).then(_unique)
+_TAGS = one_or_many(naming(TAG, text(most=100))).then(_unique)
 _PERIODS = one_or_many(choice(STORED_PERIODS)).then(
     lambda periods: tuple(period for period in STORED_PERIODS if period in periods)
 )
@@ -52,7 +54,11 @@ class BoardDefinition(msgspec.Struct, frozen=True, kw_only=True):
     ] = msgspec.field(name="score")
     """What is ranked: points.earned, points.balance, or where a number stands in the views."""
     periods: Annotated[tuple[str, ...], _PERIODS] = (ALL,)
-    per: Annotated[str, Meta(description="A trait: everybody is ranked among those with the same value, too.")] = ""
+    per: Annotated[
+        str,
+        naming(TRAIT, text()),
+        Meta(description="A trait: everybody is ranked among those with the same value, too."),
+    ] = ""
     tags: Annotated[tuple[str, ...], _TAGS, Meta(description="Boards of their own.")] = ()
     segments: Annotated[
         tuple[str, ...],

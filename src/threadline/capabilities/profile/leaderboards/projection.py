@@ -30,6 +30,7 @@ from threadline.kernel.merging import newest as newest_of
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.ranking import LIFE_MAX, TABLE, Board, Place, row_of
 from threadline.kernel.time import format_time
+from threadline.kernel.view_parts import VALUE, Parts, values
 
 NAME = "leaderboards"
 TRAIT_LENGTH_MAX = 100
@@ -53,11 +54,16 @@ def boards_projection(boards: Boards) -> Projection:
         empty=plan.empty,
         fold=plan.fold,
         view=partial(_view, boards),
-        depends=Depends(due=partial(_due, boards)),
+        depends=Depends(
+            due=partial(_due, boards), parts=Parts(dict.fromkeys((board.name for board in boards.boards), _BOARD))
+        ),
         faster=Faster(merge=plan.merge),
         index=Index(rows=plan.rows, tables=(TABLE,), complete=True),
         fingerprint=boards.fingerprint,
     )
+
+
+_BOARD = Parts(values("ends_at", "scopes") | {"scores": Parts(named="", inside=VALUE)})
 
 
 class _Plan:

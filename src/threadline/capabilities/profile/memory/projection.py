@@ -14,6 +14,7 @@ from threadline.capabilities.profile.memory.merging import merge
 from threadline.capabilities.profile.memory.paths import may_render
 from threadline.capabilities.profile.memory.view import Reader
 from threadline.kernel.event import Recorded
+from threadline.kernel.names import hint
 from threadline.kernel.projection import Depends, Faster, Fold, Projection
 
 LAYOUT = 3
@@ -56,7 +57,9 @@ def projection(derivations: DerivationSet, by_type: FactDerivations) -> Projecti
         empty=dict,
         fold=fold,
         view=reader.view,
-        depends=Depends(edges=reader.edges, due=reader.due, feeds=partial(_feeds, derivations)),
+        depends=Depends(
+            edges=reader.edges, due=reader.due, feeds=partial(_feeds, derivations), lacks=partial(_lacks, derivations)
+        ),
         ordered=True,
         in_place=partial(in_place, by_type),
         fingerprint=derivations.fingerprint,
@@ -73,6 +76,19 @@ def _feeds(derivations: DerivationSet, path: tuple[str, ...]) -> frozenset[str] 
         if all(may_render(t, step) for t, step in zip((derivation.type, derivation.key), path, strict=False)):
             types |= {feed.type for feed in derivation.feeds}
     return frozenset(types | RETRACTIONS) if types and path[0] in (*TYPES, "retracted") else frozenset()
+
+
+def _lacks(derivations: DerivationSet, path: tuple[str, ...]) -> str:
+    """Why no event can make a fact at (type, key, …), with one that some can make; empty where one can."""
+    if _feeds(derivations, path) != frozenset():
+        return ""
+    if path[0] not in TYPES:
+        return f"memory has no {path[0]!r}; {hint(path[0], (*TYPES, 'retracted'))}"
+    keys = {d.key[0] for d in derivations.derivations if may_render(d.type, path[0]) and len(d.key) == 1}
+    known = {key for key in keys if isinstance(key, str)}
+    return (
+        f"nothing makes the fact {'/'.join(path[:2])!r}; {hint(path[1], known) if path[1:] else hint(path[0], TYPES)}"
+    )
 
 
 def _fold_of(listed: list[FactDerivation]) -> Fold:

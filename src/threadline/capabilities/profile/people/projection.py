@@ -20,9 +20,10 @@ from threadline.kernel.limits import (
     TRAITS_PER_PERSON_MAX,
 )
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
-from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.store import Store, beyond
 from threadline.kernel.time import format_time
+from threadline.kernel.view_parts import VALUE, Parts, values
 
 TAGS, GROUPS = "tag", "group"
 """Tables of the people with a tag, of a group."""
@@ -118,6 +119,7 @@ PROFILE = Projection(
     empty=lambda: {"traits": {}, "tags": {}, "groups": {}},
     fold=_profile_fold,
     view=_profile_view,
+    depends=Depends(parts=Parts(values("tags") | {"traits": None, "groups": None})),
     index=Index(rows=_profile_rows, tables=(TAGS, GROUPS)),
     faster=Faster(merge=_profile_merge),
 )
@@ -170,6 +172,7 @@ IDENTIFIERS = Projection(
     empty=dict,
     fold=_uses_fold,
     view=_uses_view,
+    depends=Depends(parts=Parts(named="", inside=Parts(values("first_used_at", "last_used_at")))),
     faster=Faster(merge=_uses_merge),
 )
 
@@ -216,6 +219,10 @@ def _activity_merge(left: list[Any], right: list[Any]) -> list[Any]:
     return [first, last, counts, rest]
 
 
+_ACTIVITY_PARTS = Parts(
+    values("first_seen_at", "last_seen_at", "events", "events_of_other_types")
+    | {"events_by_type": Parts(named="", inside=VALUE)}
+)
 ACTIVITY = Projection(
     name="activity",
     version=1,
@@ -223,5 +230,6 @@ ACTIVITY = Projection(
     empty=lambda: [None, None, {}, 0],
     fold=_activity_fold,
     view=_activity_view,
+    depends=Depends(parts=_ACTIVITY_PARTS),
     faster=Faster(merge=_activity_merge),
 )

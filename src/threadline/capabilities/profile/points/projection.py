@@ -30,6 +30,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import format_time
+from threadline.kernel.view_parts import Parts, values
 
 
 def points_projection(points: Points) -> Projection:
@@ -44,9 +45,13 @@ def points_projection(points: Points) -> Projection:
         view=partial(_view, calendar, points.expires_after),
         faster=Faster(merge=merge),
         never_ahead=LEDGER,
-        depends=Depends(due=partial(_due, calendar, points.expires_after)),
+        depends=Depends(due=partial(_due, calendar, points.expires_after), parts=_PARTS),
         fingerprint="" if points.timezone == "UTC" else points.timezone.replace(" ", "_"),
     )
+
+
+_SUMS = ("balance", "earned", "spent", "adjusted", "expired")
+_PARTS = Parts(values(*_SUMS, "days", "anomalies") | {"expires_next": Parts(values("at", "points"))})
 
 
 def _view(

@@ -15,6 +15,7 @@ from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_eve
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.store import Item, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.view_parts import Parts, values
 
 TABLE = "segment"
 SHARDS = "0123456789abcdef"
@@ -131,7 +132,7 @@ SEGMENTS = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
-    depends=Depends(names=lambda path: ("segment", path[0])),
+    depends=Depends(parts=Parts(named="segment", inside=Parts(values("since", "version")))),
     index=Index(rows=_rows, tables=(TABLE,)),
     faster=Faster(merge=merge),
 )

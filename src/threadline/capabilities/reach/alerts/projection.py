@@ -10,8 +10,9 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.limits import ALERT_DISMISSALS_MAX, ALERT_VERSIONS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.personal import PersonFile, shown_views
-from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.view_parts import Parts, values
 
 ID_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _ID = re.compile(ID_PATTERN)
@@ -54,6 +55,7 @@ DISMISSALS = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
+    depends=Depends(parts=Parts({"dismissed": Parts(named="", inside=Parts(values("version", "at")))})),
     faster=Faster(merge=merge),
 )
 

@@ -18,9 +18,10 @@ from threadline.capabilities.reach.feedback.events import (
 )
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.event import Recorded
-from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, EFFECT_WITHDRAWN
 from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.view_parts import Parts, values
 
 STATUS = "broadcast_status"
 """Table: under each broadcast what became of its mails, by the thread that says so. The value: why one was skipped."""
@@ -88,6 +89,7 @@ BROADCASTS = Projection(
     empty=list,
     fold=_fold,
     view=_view,
+    depends=Depends(parts=Parts(named="", inside=Parts(values("addressed_at", "arm")))),
     index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
 )

@@ -12,6 +12,7 @@ from threadline.kernel.documents import Documents
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.job import Job
 from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.names import NameKind
 from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, query_pages
 from threadline.kernel.time import time_key
@@ -87,6 +88,18 @@ def page(store: Store, workspace: str, start: int | None, stop: str, limit: int)
     rows = store.query(BROADCAST_CREATED, workspace, first, stop or None, limit, reverse=True)
     created = _BROADCASTS.some(store, workspace, [row.value.decode() for row in rows])
     return created, rows[-1].key.sort if len(rows) == limit else ""
+
+
+_NEAR_MAX = 200
+"""The newest broadcasts, among which the one is sought that a misspelt id means."""
+KIND = NameKind(
+    "broadcast",
+    lambda definitions: (),
+    stored=lambda engine, workspace: [created.id for created in page(engine.store, workspace, None, "", _NEAR_MAX)[0]],
+    has=lambda engine, workspace, id: _BROADCASTS.find(engine.store, workspace, id) is not None,
+    listed_by="broadcasts_list",
+)
+"""Broadcasts by their ids."""
 
 
 # --- what stops one ---------------------------------------------------------------------------

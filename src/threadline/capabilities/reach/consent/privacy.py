@@ -6,8 +6,9 @@ from typing import Any
 
 from threadline.capabilities.reach.consent.events import WORDS
 from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Recorded
-from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.view_parts import Parts, values
 
 State = dict[str, int]
 """Under ``since``, when it was first sent; empty: never."""
@@ -25,6 +26,7 @@ def privacy_projection(*, needed: bool) -> Projection:
         empty=dict,
         fold=_fold,
         view=_view,
+        depends=Depends(parts=Parts(values("global_privacy_control", "since"))),
         faster=Faster(merge=_merge),
         fingerprint="signals" if needed else "",
     )

@@ -15,8 +15,9 @@ from threadline.capabilities.reach.consent.rows import (
 from threadline.capabilities.reach.consent.standing import GETS_MAIL, status_of, subscriptions_in
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
-from threadline.kernel.projection import Faster, Index, Projection
+from threadline.kernel.projection import Depends, Faster, Index, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.view_parts import Parts, values
 
 _THREAD = "\uffff"
 """Begins the place of a subscription without an address; addresses come before it, and so are kept first."""
@@ -62,10 +63,20 @@ def consent_projection(consent: Consent) -> Projection:
         empty=dict,
         fold=fold,
         view=_viewed(consent),
+        depends=Depends(parts=Parts(_LEFT | {"topics": Parts(dict.fromkeys(consent.topics, _TOPIC))})),
         index=Index(event_rows=statement_rows),
         faster=Faster(merge=_merge),
         fingerprint=consent.fingerprint,
     )
+
+
+_LEFT = values("unsubscribed_at", "closed_at")
+_SUBSCRIBED = Parts(values("confirmed_at", "subscribed_at", "imported_confirmed_at", "imported_at", "after"))
+_TOPIC = Parts(
+    _LEFT
+    | values("status", "subscribed", "default", "double_opt_in")
+    | {"addresses": Parts(named="", inside=_SUBSCRIBED)}
+)
 
 
 def _newer(first: Mark | None, second: Mark | None) -> Mark | None:
@@ -179,6 +190,7 @@ def _suppression_view(state: dict[str, Mark], now: int, edges: list[Recorded]) -
     return {"suppressed": bool(addresses), "addresses": addresses}
 
 
+_SUPPRESSED = Parts(values("suppressed") | {"addresses": Parts(named="", inside=Parts(values("reason", "at")))})
 SUPPRESSION_PROJECTION = Projection(
     name="suppression",
     version=1,
@@ -186,6 +198,7 @@ SUPPRESSION_PROJECTION = Projection(
     empty=dict,
     fold=_suppress,
     view=_suppression_view,
+    depends=Depends(parts=_SUPPRESSED),
     index=Index(event_rows=suppression_rows),
     faster=Faster(merge=_merge_suppression),
 )

@@ -15,8 +15,9 @@ from threadline.capabilities.reach.feedback.machines import BURST, HONEYPOT_WITH
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import MAIL_FETCH_REPEATS_MAX, MAIL_FETCHES_MAX
-from threadline.kernel.projection import Faster, Projection
+from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.kernel.view_parts import VALUE, Parts
 
 DECIDED_AFTER = BURST
 WITHIN = DAY
@@ -112,6 +113,7 @@ MAIL_FETCHES = Projection(
     empty=list,
     fold=_fold,
     view=_view,
+    depends=Depends(parts=Parts(named="", inside=VALUE)),
     faster=Faster(merge=_merge),
 )
 """It commutes: it keeps the newest of the newest day. Opens and clicks that earlier versions recorded are fetches."""

@@ -17,8 +17,9 @@ from threadline.capabilities.reach.feedback.rows import LISTED, event_rows
 from threadline.kernel.event import Recorded
 from threadline.kernel.former_forms import address_in_event
 from threadline.kernel.merging import keep_smallest, merge_entries
-from threadline.kernel.projection import Faster, Index, Projection
+from threadline.kernel.projection import Depends, Faster, Index, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.view_parts import Parts, values
 
 ADDRESSES_MAX = 50
 """Addresses of one person that are remembered, those with the smallest names."""
@@ -88,6 +89,7 @@ FEEDBACK_PROJECTION = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
+    depends=Depends(parts=Parts(named="", inside=Parts(values("reached_at", "transient_bounces")))),
     index=Index(event_rows=event_rows),
     faster=Faster(merge=_merge),
 )

@@ -25,6 +25,7 @@ from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_eve
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import format_time, parse_time
+from threadline.kernel.view_parts import VALUE, Parts, values
 
 TABLE = "journey"
 COMPLETED = "completed"
@@ -374,14 +375,14 @@ def entry_of(sort: str, value: bytes) -> Entry:
     return Entry(step, person, run, int(entered_at), int(until), int(version))
 
 
-def _feeds(path: tuple[str, ...]) -> frozenset[str] | None:
-    return None if path[0] in ("active", "ended", "sent", "paused") else frozenset()
-
-
-def _named(path: tuple[str, ...]) -> tuple[str, str] | None:
-    kind = {"active": "journey", "ended": "journey", "sent": "template"}.get(path[0])
-    return (kind, path[1]) if kind is not None and len(path) > 1 else None
-
+_OF_RUN = values("journey", "run", "version", "entered_at", "holdout") | {"variables": None}
+_ACTIVE = Parts(_OF_RUN | values("step", "until", "paused"))
+_ENDED = Parts(_OF_RUN | values("ended_at", "reason", "interrupted"))
+_RUNS = Parts(named="", inside=_ENDED)
+_PARTS = Parts({
+    "active": Parts(named="journey", inside=_ACTIVE), "ended": Parts(named="journey", inside=_RUNS),
+    "sent": Parts(named="template", inside=VALUE), "paused": VALUE,
+})  # fmt: skip
 
 PROJECTION = Projection(
     name=JOURNEYS,
@@ -390,7 +391,7 @@ PROJECTION = Projection(
     empty=empty,
     fold=_fold,
     view=_view,
-    depends=Depends(feeds=_feeds, names=_named),
+    depends=Depends(parts=_PARTS),
     index=Index(rows=_rows, tables=(TABLE,)),
     faster=Faster(merge=merge),
 )

@@ -22,9 +22,10 @@ from threadline.kernel.limits import MAIL_LEDGER_MAX, MAIL_TEMPLATES_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.names import PATH_NAME
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
-from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN
 from threadline.kernel.time import DAY, format_time, parse_time
+from threadline.kernel.view_parts import Parts, values
 
 WARM_UP = "mail_warm_up"
 """Table of the mails that a new domain has sent on a day."""
@@ -179,6 +180,8 @@ def _event_rows(recorded: Recorded) -> Iterable[Row]:
         yield Row(WARM_UP, partition, f"{event.occurred_at:020d}.{recorded.id}")
 
 
+_TEMPLATE_PARTS = Parts(values("count", "first", "last"))
+_PARTS = Parts(values("mails") | {"templates": Parts(named="template", inside=_TEMPLATE_PARTS)})
 LEDGER = Projection(
     name="mail",
     version=1,
@@ -186,6 +189,7 @@ LEDGER = Projection(
     empty=lambda: {"mails": {}, "templates": {}},
     fold=_fold,
     view=_view,
+    depends=Depends(parts=_PARTS),
     index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
     ordered=True,

@@ -73,8 +73,8 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     values = given(operation, asking.query, asking.queries)
     asked = [field for field in fields if field.is_required] or list(fields[:UNFOLDED])
     return {
-        "fields": [field.shown(asking.engine.catalogue.names) for field in asked],
-        "more": [field.shown(asking.engine.catalogue.names) for field in fields if field not in asked],
+        "fields": [field.shown(asking.engine, asking.session.workspace) for field in asked],
+        "more": [field.shown(asking.engine, asking.session.workspace) for field in fields if field not in asked],
         "is_open": any(field.name in values for field in fields if field not in asked),
         "values": values,
         "name": asking.path["name"],

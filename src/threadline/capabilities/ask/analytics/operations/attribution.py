@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.ask.analytics.names import lacking_property
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import (
     NAMED,
@@ -30,6 +31,7 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
+from threadline.kernel.names import PROPERTY, offers, refused_if
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.time import parse_duration
 
@@ -104,6 +106,8 @@ class AttributionParams(Span, kw_only=True):
     event: Annotated[Step, Meta(description="What counts as a conversion.")] = "purchase_completed"
     channel: Annotated[
         str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
         Meta(
             description="The property that names a touch's channel, such as `context.campaign.source`; events without "
             "it are no touches.",
@@ -116,6 +120,8 @@ class AttributionParams(Span, kw_only=True):
     half_life: Annotated[Duration, Meta(description="Of the model decay: a touch this much older has half.")] = "7d"
     value: Annotated[
         str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
         Meta(
             description="The conversion's property with its value, such as `total`: credits are shares of its sum; "
             "empty: of the number of conversions.",

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.ask.analytics.names import lacking_property
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.operations.retention import (
     BEGUN,
@@ -22,6 +23,7 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
+from threadline.kernel.names import PROPERTY, offers, refused_if
 from threadline.kernel.operation import Context, always, operation
 
 # Sums have an order: otherwise their last digits would change from answer to answer.
@@ -45,7 +47,10 @@ class CohortsParams(CohortParams, kw_only=True):
 
     event: Annotated[Step, Meta(description="What is counted.")] = "purchase_completed"
     value: Annotated[
-        str, Meta(description="Add up this property, such as `total`; empty: count the events.", max_length=200)
+        str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
+        Meta(description="Add up this property, such as `total`; empty: count the events.", max_length=200),
     ] = ""
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.ask.analytics.arms import Assignment, assignment_of
+from threadline.capabilities.ask.analytics.names import lacking_in_step, lacking_property
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import (
     Answered,
@@ -35,7 +36,7 @@ from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
-from threadline.kernel.names import names_a
+from threadline.kernel.names import PROPERTY, names_a, offers, refused_if
 from threadline.kernel.operation import EVENT_TYPE, Choice, Context, always, operation
 from threadline.kernel.time import parse_duration
 
@@ -75,21 +76,31 @@ class ExperimentParams(Span, kw_only=True):
     """Who was assigned to what, and what counts. The range of time is that of the assignment."""
 
     broadcast: Annotated[
-        str, Meta(description="The arms of this broadcast, its holdout among them.", max_length=64)
+        str,
+        names_a("broadcast"),
+        Meta(description="The arms of this broadcast, its holdout among them.", max_length=64),
     ] = ""
     journey: Annotated[
         str, names_a("journey"), Meta(description="This journey against its holdout.", max_length=64)
     ] = ""
     step: Annotated[str, Meta(description="The variants that this step of the journey sends.", max_length=64)] = ""
     assignment: Annotated[
-        str, Meta(description="The event that assigns somebody: a type, or JSON with conditions.", max_length=10_000)
+        str,
+        EVENT_TYPE,
+        refused_if(lacking_in_step),
+        Meta(description="The event that assigns somebody: a type, or JSON with conditions.", max_length=10_000),
     ] = ""
-    arm: Annotated[str, Meta(description="The property of that event with the name of the arm.", max_length=200)] = (
-        "arm"
-    )
+    arm: Annotated[
+        str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
+        Meta(description="The property of that event with the name of the arm.", max_length=200),
+    ] = "arm"
     metric: Annotated[Step, Meta(description="The event that counts, after the assignment.")] = "purchase_completed"
     value: Annotated[
         str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
         Meta(description="Compare the sum of this property by person; empty: who had the event.", max_length=200),
     ] = ""
     window: Annotated[

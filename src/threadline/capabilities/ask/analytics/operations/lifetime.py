@@ -14,6 +14,7 @@ from threadline.capabilities.ask.analytics.lifetime import (
     fit_spending,
     forecast,
 )
+from threadline.capabilities.ask.analytics.names import lacking_property
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import (
     Answered,
@@ -34,6 +35,7 @@ from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
+from threadline.kernel.names import PROPERTY, offers, refused_if
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.time import to_datetime
 
@@ -61,9 +63,12 @@ class LifetimeParams(Span, kw_only=True):
 
     event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
     where: Where = ""
-    value: Annotated[str, Meta(description="The property with its value; empty: only how often.", max_length=200)] = (
-        "total"
-    )
+    value: Annotated[
+        str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
+        Meta(description="The property with its value; empty: only how often.", max_length=200),
+    ] = "total"
     weeks: Annotated[int, Meta(description="How far to look ahead.", ge=1, le=520)] = 52
     most: Annotated[int, Meta(description="Rows: those of whom most is to be expected.", ge=1, le=1_000)] = 100
 

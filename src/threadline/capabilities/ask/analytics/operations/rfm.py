@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.ask.analytics.names import lacking_property
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import (
     Answered,
@@ -25,6 +26,7 @@ from threadline.capabilities.foundation.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.names import PROPERTY, offers, refused_if
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.time import to_datetime
 
@@ -74,6 +76,8 @@ class RfmParams(Span, kw_only=True):
     where: Where = ""
     value: Annotated[
         str,
+        refused_if(lacking_property),
+        offers(PROPERTY),
         Meta(description="The property with its value; empty: everybody spent 0.", max_length=200),
     ] = "total"
     group: Annotated[

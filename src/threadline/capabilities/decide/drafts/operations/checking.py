@@ -49,12 +49,12 @@ def check(context: Context, params: CheckParams) -> CheckResult:
     """Check a definition, or a file of them, beside everything in force; nothing is changed."""
     read = read_draft(context, params.text, params.section or "", params.name)
     definitions = read.definitions
-    problems = shown(params.text, definitions, read.problems)
+    problems = shown(params.text, read.problems)
     warned = [] if read.catalogue is None else list(_warned(context, read.catalogue.definitions))
     return CheckResult(
         valid=not problems,
         problems=problems,
-        warnings=shown(params.text, definitions, definitions.in_order(warned)),
+        warnings=shown(params.text, definitions.in_order(warned)),
         defines=definitions.declared_in(DRAFT),
     )
 

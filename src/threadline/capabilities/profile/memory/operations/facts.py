@@ -19,6 +19,7 @@ from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person
+from threadline.kernel.suggestion import nearest
 
 FactType = Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"]
 FactKey = Annotated[
@@ -162,5 +163,9 @@ def found_fact(memory: dict[str, Any], type: str, key: str) -> dict[str, Any]:
     if fact is None:
         gone = any(entry["type"] == type and entry["key"] == key for entry in memory["retracted"])
         text = "was retracted" if gone else "is not known, or has expired"
-        raise NotFound(f"the fact {type}/{key} {text}", hint="`memory_of` lists the facts there are")
+        near = None if gone else nearest(key, memory.get(type, ()))
+        meant = f"; did you mean {near!r}?" if near is not None else ""
+        raise NotFound(
+            f"the fact {type}/{key} {text}{meant}", param="key", hint="`memory_of` lists the facts there are"
+        )
     return fact

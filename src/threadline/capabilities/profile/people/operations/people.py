@@ -47,7 +47,7 @@ class PeopleParams(Page, kw_only=True):
     identifier: Annotated[
         str, Meta(description="A user id, or kind:value; nobody or one person.", max_length=1_024)
     ] = ""
-    tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
+    tag: Annotated[str, names_a("tag"), Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
     group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
     segment: Annotated[
         str,

@@ -21,10 +21,11 @@ from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.names import offers
 from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.ports import Person
 
-Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
+Tag = Annotated[str, offers("tag"), Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
 
 
 class TagParams(Params, kw_only=True):

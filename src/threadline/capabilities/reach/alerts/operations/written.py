@@ -23,10 +23,11 @@ from threadline.kernel.limits import (
     ALERT_TITLE_LENGTH_MAX,
     IDENTIFIER_LENGTH_MAX,
 )
+from threadline.kernel.names import offers
 from threadline.kernel.operation import Context, Operation, Params, operation, shaped_operation
 from threadline.kernel.policy import Read
 
-Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
+Tag = Annotated[str, offers("tag"), Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
 
 
 class AlertWriteParams(Params, kw_only=True):

@@ -22,11 +22,13 @@ from threadline.capabilities.reach.broadcasts.repository import Created, Recipie
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.key_fields import key_fields
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.store import Store
 from threadline.kernel.time import time_key
 
 BroadcastId = Annotated[str, Meta(description="The id of a broadcast.", min_length=1, max_length=64)]
+KnownBroadcast = Annotated[BroadcastId, names_a("broadcast")]
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[a-z0-9_-]{1,64}")
 _PERSON = re.compile(r"[0-9a-f]{32}")
 _STATUSES = tuple(sorted(set(STATUSES.values())))
@@ -38,7 +40,7 @@ _BATCH = 100
 class BroadcastParams(Params, kw_only=True):
     """Which broadcast."""
 
-    id: BroadcastId
+    id: KnownBroadcast
 
 
 @key_fields("arm", "people", "gained")
@@ -97,7 +99,7 @@ class BroadcastsPage(msgspec.Struct, kw_only=True):
 class RecipientsParams(Page, kw_only=True):
     """Of which broadcast, and which page."""
 
-    id: BroadcastId
+    id: KnownBroadcast
     status: Annotated[
         Literal["", "holdout", *_STATUSES],  # type: ignore[valid-type]
         Meta(description="Only recipients with this status; `holdout`: only those who got nothing, to compare."),

@@ -12,9 +12,9 @@ from threadline.capabilities.reach.broadcasts import repository
 from threadline.capabilities.reach.broadcasts.measuring import MEASURE_KIND
 from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.reach.broadcasts.operations.reading import (
-    BroadcastId,
     BroadcastParams,
     BroadcastView,
+    KnownBroadcast,
     view_of,
 )
 from threadline.kernel.errors import Conflict
@@ -105,7 +105,7 @@ def cancel(context: Context, params: BroadcastParams) -> BroadcastView:
 class MeasureParams(Params, kw_only=True):
     """What counts, and for how long after somebody was addressed."""
 
-    id: BroadcastId
+    id: KnownBroadcast
     event: Annotated[str, Meta(description="The type of event that is a conversion.", min_length=1, max_length=200)]
     within: Duration = "7d"
 

@@ -34,7 +34,7 @@ class FeedbackEventsParams(TimePage, kw_only=True):
 
     template: Annotated[Name | None, names_a("template")] = None
     journey: Annotated[Name | None, names_a("journey")] = None
-    broadcast: Name | None = None
+    broadcast: Annotated[Name | None, names_a("broadcast")] = None
     type: Annotated[Literal["", *TYPES], Meta(description="Only events of this type.")] = ""  # type: ignore[valid-type]
 
 
@@ -75,7 +75,7 @@ class FeedbackCountersParams(TimeRange, kw_only=True):
 
     template: Annotated[Name | None, names_a("template")] = None
     journey: Annotated[Name | None, names_a("journey")] = None
-    broadcast: Name | None = None
+    broadcast: Annotated[Name | None, names_a("broadcast")] = None
 
 
 class FeedbackCounters(msgspec.Struct, kw_only=True):
