@@ -291,5 +291,7 @@ def test_what_cannot_be_asked_is_refused_by_its_name(seed: int) -> None:
             shop.analytics.experiment(metric="bought")
         with pytest.raises(NotFound):
             shop.analytics.experiment(broadcast="no_such")
-        empty = shop.analytics.experiment(assignment="no_such_event")
+        with pytest.raises(InvalidValue, match="no event of the type 'assignd' was ever sent; did you mean 'assigned'"):
+            shop.analytics.experiment(assignment="assignd")
+        empty = shop.analytics.experiment(assignment="identify")
         assert (empty.rows, experiment_picture(empty).summary) == ([], "There are no two arms to compare.")
