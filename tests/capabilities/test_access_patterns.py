@@ -146,7 +146,8 @@ def test_each_question_is_answered_without_a_scan_and_by_as_many_reads_whoever_e
     for question, reads in found.items():
         assert reads["scan"] == 0, question
         assert reads["query"] + reads["ranges"] <= 3, (question, reads)
-        assert reads.total() - reads["query"] - reads["ranges"] <= 4, (question, reads)
+        # One of them looks whether the name that a call has is of something, such as of a broadcast.
+        assert reads.total() - reads["query"] - reads["ranges"] <= 5, (question, reads)
     assert found == reads_of(FEW)
 
 

@@ -45,8 +45,9 @@ class Call(NamedTuple):
             if name in names or value is False:
                 continue
             option = f"--{name.replace('_', '-')}"
-            for item in value if isinstance(value, (list, tuple)) else [value]:
-                text = json.dumps(item) if isinstance(item, dict) else str(item)
+            is_list = isinstance(value, (list, tuple)) and not any(isinstance(item, dict) for item in value)
+            for item in value if is_list else [value]:
+                text = str(item) if isinstance(item, (str, int, float)) else json.dumps(item, default=str)
                 parts += [option] if item is True else [option, shlex.quote(text)]
         return " ".join(parts)
 
