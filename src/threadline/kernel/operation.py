@@ -23,6 +23,7 @@ records events), ``guarded``, ``audited`` and ``private`` (the audit log).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -453,7 +454,9 @@ def _declared(
         raise ValueError(f"operation {name!r}: {route!r} is no route; expected for instance 'GET /v1/people/{{id}}'")
     hints = get_type_hints(function, include_extras=True)
     if not function.__doc__ or not {"params", "return"} <= hints.keys():
-        raise ValueError(f"operation {name!r}: expected a docstring, and annotations of `params` and the result")
+        without = "; python -OO takes docstrings away" if sys.flags.optimize > 1 else ""
+        missing = "expected a docstring, and annotations of `params` and the result"
+        raise ValueError(f"operation {name!r}: {missing}{without}")
     paragraph, _, _ = cleandoc(function.__doc__).partition("\n\n")
     return Operation(
         name=name,
