@@ -300,6 +300,8 @@ SEEN_TYPES_MAX = 10_000
 """Event types of a log that are listed."""
 SEEN_TYPES_EVENTS_MAX = 10_000
 """Events that are read to list their types where no search index has them."""
+SEEN_TAGS_EVENTS_MAX = 1_000
+"""Events in which a tag is sought that is near to one that nobody has: a short read stays one in a large store."""
 CORRELATED_EVENTS_MAX = 500
 """Events of one answer of `search correlate`."""
 

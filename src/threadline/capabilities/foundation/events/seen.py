@@ -32,7 +32,7 @@ def seen_types(engine: Ports, workspace: str) -> SeenTypes:
         )
 
 
-def seen_names(kind: NameKind, engine: Ports, workspace: str, most: int = SEEN_TYPES_EVENTS_MAX) -> frozenset[str]:
+def seen_names(kind: NameKind, engine: Ports, workspace: str, most: int) -> frozenset[str]:
     """The names of a free kind that a workspace's events brought, as far as ``most`` of them are looked at from the
     beginning."""
     events = _events(engine.log, islice(_entries(engine.log), most), workspace)

@@ -9,6 +9,7 @@ from threadline.capabilities.foundation.events.seen import seen_names
 from threadline.capabilities.profile.people.events import IDENTIFY, TAG_ADDED
 from threadline.capabilities.profile.people.projection import tagged
 from threadline.kernel.event import Event
+from threadline.kernel.limits import SEEN_TAGS_EVENTS_MAX
 from threadline.kernel.names import TAG, TRAIT, NameKind
 
 
@@ -34,6 +35,6 @@ TAG_KIND: NameKind = NameKind(
     lambda definitions: None,
     never="nobody ever had the tag",
     brought=_tags,
-    stored=lambda engine, workspace: seen_names(TAG_KIND, engine, workspace),
+    stored=lambda engine, workspace: seen_names(TAG_KIND, engine, workspace, SEEN_TAGS_EVENTS_MAX),
     has=lambda engine, workspace, tag: bool(tagged(engine.store, workspace, tag, "", 1)),
 )

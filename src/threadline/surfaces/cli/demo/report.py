@@ -161,7 +161,10 @@ def _commands(server: Server, person: str) -> Iterator[tuple[str, str]]:
         "Another order, today; then ask for the customer again",
         f"curl -s {server.url}/v1/track -u {server.write_key}: -d '{order}'",
     )
-    yield "The same from the command line, beside the server", f"{_program()} person {person} --file {server.file}"
+    yield (
+        "The same from the command line, beside the server",
+        f"{_program()} person {person} --all --file {server.file}",
+    )
     if has_mail():
         yield "The mails that were sent, and their templates", f"{server.url}/dev/inbox#token={server.token}"
     yield (
