@@ -76,9 +76,11 @@ class Doors:
     def http(self, call: Call, name: str) -> str:
         client, engine = self.served()
         url, *_ = [part for part in shlex.split(call.http("http://testserver")) if part.startswith("http://")]
-        body = None if call.operation.method == "GET" else {
-            key: item for key, item in call.values.items() if f"{{{key}}}" not in call.operation.path
-        }  # fmt: skip
+        body = (
+            None
+            if call.operation.method == "GET"
+            else {key: item for key, item in call.values.items() if f"{{{key}}}" not in call.operation.path}
+        )
         answer = client.request(call.operation.method, url, headers=keys_of(engine).bearer("admin"), json=body)
         engine.close()
         assert answer.status_code in (400, 404)
