@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
-from tests.console.stage import csrf_of, opened, signed_in, unsafe
+from tests.console.stage import close_up, csrf_of, opened, signed_in, unsafe
 from tests.console.test_console_flows import DEFINITIONS, TOKEN, Visit
 from threadline.kernel.roles import Role
 
@@ -523,8 +523,8 @@ def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_decl
         assert "Put in force" in operator.get("/segments").text
         assert "marketer proposes the segment vip" in operator.get("/").text
         assert "marketer proposes the segment vip" not in marketer.get("/").text
-        listed = marketer.get("/segments").text
-        assert "tags</span> contains <strong>“&lt;vip&gt;”</strong>" in listed
+        listed = close_up(marketer.get("/segments").text)
+        assert "tags</span>contains<strong>“&lt;vip&gt;”</strong>" in listed
         assert ("Withdraw" in listed, "Put in force" in listed) == (True, False)
         assert "&lt;vip&gt;" in marketer.get("/segments/new?name=vip&proposal=vip&_to=yaml").text
         for operation in ("definitions_accept", "definitions_declare"):
