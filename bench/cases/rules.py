@@ -26,6 +26,8 @@ Run = Callable[[Recorded], Any]
 class _Nobody:
     """Nothing is known of the person: the rules here go by the event."""
 
+    at = 0
+
     def view(self, name: str) -> None:
         return None
 
