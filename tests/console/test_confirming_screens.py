@@ -96,7 +96,7 @@ def test_editor_leads_to_the_numbers_and_their_box_comes_without_a_reload(tmp_pa
             assert f"{PEOPLE} entries into segments, {PEOPLE} mails, 0 webhooks" in page.inner_text("#state")
             assert page.evaluate("window.was_not_reloaded"), "the box comes with the part that renews"
             page.check("#state [name=yes]")
-            page.click("#state button:has-text('Bring everybody up')")
+            page.click("#state button:has-text('Recalculate everyone')")
             page.wait_for_selector("#state .badge:has-text('done')")
             assert page.locator("[name=yes]").count() == 0
             visit.open("/segments/pros")

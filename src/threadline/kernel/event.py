@@ -174,7 +174,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
 
 @key_fields("status", "id", "code", "message")
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one event that was handed in. Once a receipt is returned, that is durable."""
+    """The outcome of one event that was handed in. Once a receipt is returned, that is durable."""
 
     status: Literal["accepted", "duplicate", "conflict", "rejected"]
     id: str = ""

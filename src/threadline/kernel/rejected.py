@@ -38,7 +38,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @prepared
 class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that was not recorded, why, and what became of it since."""
+    """An event that was not recorded, why, and what was done about it since."""
 
     id: str
     workspace: str

@@ -124,7 +124,7 @@ def _left_to_server(session: Session, changes: Any, job: JobView, *, as_json: bo
         answer({**shown, "job": job.id}, session.console, as_json=True)
         return
     _show(session.console, shown)
-    session.console.print(f"The server brings everybody up to it; watch it with: threadline jobs watch {job.id}")
+    session.console.print(f"The server recalculates everyone; watch it with: threadline jobs watch {job.id}")
 
 
 def _foretold(session: Session, page: Callable[..., Any]) -> Consequences:

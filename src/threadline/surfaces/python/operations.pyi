@@ -340,7 +340,7 @@ class _Definitions:
     def apply(self, *, cursor: str = '', limit: int = 100) -> foundation_definitions_applying.ApplyResult:
         """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
     def apply_in_background(self, *, yes: bool = False) -> foundation_jobs_operations.JobView:
-        """Bring everybody up to the definitions in force as a job that survives restarts."""
+        """Recalculate everyone under the definitions in force as a job that survives restarts."""
     def changes(self) -> foundation_definitions_applying.ChangesResult:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
     def check(self, *, text: str,
@@ -402,7 +402,7 @@ class _Effects:
         """Make effects that were given up on due again."""
     def resolve(self, id: str, *, outcome: Literal['happened', 'send_again', 'give_up'],
         why: str = '') -> operate_effects_operations.Resolved:
-        """Say what became of an unknown effect: it happened, it is sent again, or it is given up."""
+        """Record the outcome of an unknown effect: it happened, it is sent again, or it is given up."""
     def timers(self, *, cursor: str = '', limit: int = 100) -> operate_effects_operations.TimersPage:
         """List what is due later, by due time."""
     def unknown(self, *, cursor: str = '', limit: int = 100) -> operate_effects_operations.UnknownPage:
@@ -484,14 +484,14 @@ class _AsyncFeatures:
     training_set = _Awaited(_Features.training_set)
 
 class _Feedback:
-    """What became of mails: opens, clicks, bounces, replies."""
+    """Results of mail: opens, clicks, bounces, replies."""
     def counters(self, *, start: Moment | None = None, stop: Moment | None = None, template: str | None = None,
         journey: str | None = None, broadcast: str | None = None) -> reach_feedback_operations_events.FeedbackCounters:
-        """Count what became of the mails of a template, a journey or a broadcast."""
+        """Count the results of the mails of a template, a journey or a broadcast."""
     def events(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
         template: str | None = None, journey: str | None = None, broadcast: str | None = None,
         type: Literal['', 'mail_bounced', 'mail_clicked', 'mail_complained', 'mail_delayed', 'mail_delivered', 'mail_fetched', 'mail_opened', 'mail_replied', 'mail_scanned', 'mail_sent', 'mail_skipped'] = '') -> reach_feedback_operations_events.FeedbackEventsPage:
-        """List what became of the mails of a template, a journey or a broadcast."""
+        """List the results of the mails of a template, a journey or a broadcast."""
     def notify(self, *, text: str) -> reach_feedback_operations_intake.FeedbackTaken:
         """Hand in a notification of Amazon SES."""
     def receive(self, *, raw: str, recipients: Many[str] = (),
@@ -643,7 +643,7 @@ class _Mail:
         """Show a mail as it was sent to a person: by the template of then, with what was known then."""
     def history(self, id: str, *, as_of: Moment | None = None,
         limit: int = 100) -> reach_mail_operations_history.MailHistoryResult:
-        """List the mails of a person, and what became of each."""
+        """List the mails of a person, with the result of each."""
     def preview(self, template: str, *, person: str = '', variables: Mapping[str, Any] | None = None, event: str = '',
         version: str = '') -> reach_mail_operations_preview.MailPreviewResult:
         """Fill in a mail template for a person, and send nothing."""
@@ -711,9 +711,9 @@ class _AsyncMemory:
     variables = _Awaited(_Memory.variables)
 
 class _Messages:
-    """What became of a message that was sent in."""
+    """The outcome of a message that was sent in."""
     def show(self, message_id: str, *, source: str = '') -> ask_message_status_operations.Message:
-        """Show what became of a message: its event, whose it is, what followed, or why it was refused."""
+        """Show the outcome of a message: its event, whose it is, what followed, or why it was refused."""
 
 class _AsyncMessages:
     show = _Awaited(_Messages.show)
@@ -850,7 +850,7 @@ class _Rules:
         state: Literal['', 'draft', 'tested', 'active', 'retired'] = '') -> decide_rules_operations_rules.RulesPage:
         """List rules: which version is active, which is the newest, and which sets name them."""
     def log(self, id: str, *, cursor: str = '', limit: int = 100) -> decide_rules_operations_rules.LogPage:
-        """Show what became of each version of a rule, when, and by whom."""
+        """Show the state of each version of a rule, since when, and by whom."""
     def retire(self, id: str, *, version: int | None = None,
         note: str = '') -> decide_rules_operations_versions.MoveResult:
         """Retire a version of a rule, so that it no longer counts."""

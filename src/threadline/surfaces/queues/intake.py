@@ -38,7 +38,7 @@ class QueueMessage(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What became of a message."""
+    """The outcome of a message."""
 
     id: str
     status: Literal["done", "poison", "later"]

@@ -21,7 +21,7 @@ EXPORTS_GROUP = Group("exports", "Many people and their events in files.")
 
 
 class ExportsParams(Audience, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of whom: all that is given must be true of a person; nothing given means everybody."""
+    """Which people: all that is given must be true of a person; nothing given means everybody."""
 
     events: Annotated[bool, Meta(description="Whether their events are written as well.")] = True
 

@@ -22,7 +22,7 @@ from threadline.kernel.operation import Context, Group, Params, operation
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.rejected import KEY_LENGTH_MAX
 
-MESSAGES_GROUP = Group("messages", "What became of a message that was sent in.")
+MESSAGES_GROUP = Group("messages", "The outcome of a message that was sent in.")
 
 REJECTED_LOOKED_AT_MAX = 5_000
 """Entries of the rejected log, newest first, that are looked through for a message."""
@@ -62,7 +62,7 @@ class MessageEffect(Consequence, kw_only=True):
 
 @not_personal
 class Message(msgspec.Struct, kw_only=True):
-    """What became of a message."""
+    """The outcome of a message."""
 
     message_id: Annotated[str, NOT_PERSONAL]
     outcome: Annotated[
@@ -86,7 +86,7 @@ class Message(msgspec.Struct, kw_only=True):
     "GET /v1/messages/{message_id}", MESSAGES_GROUP, example=MessageParams(message_id="order-1001", source="shop")
 )
 def show(context: Context, params: MessageParams) -> Message:
-    """Show what became of a message: its event, whose it is, what followed, or why it was refused."""
+    """Show the outcome of a message: its event, whose it is, what followed, or why it was refused."""
     recorded = _accepted(context, params)
     refused = _refused(context, params)
     if recorded is None:

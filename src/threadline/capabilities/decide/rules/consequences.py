@@ -25,7 +25,7 @@ WISHED = free(
 
 
 class Consequence(msgspec.Struct, kw_only=True):
-    """What became of one action."""
+    """The outcome of one action."""
 
     action: str
     wished: Annotated[dict[str, Any], Meta(description="What it was filled in with."), WISHED]
@@ -46,15 +46,15 @@ class Consequence(msgspec.Struct, kw_only=True):
         Meta(
             description="printed: to the server's console, because nothing delivers effects of its kind. "
             "parked: it was given up on, until somebody drives it again; without an outcome that says so "
-            "where the thread could not take what came of it. "
+            "where the thread could not take its outcome. "
             "unknown: it was claimed, and nobody knows yet whether it happened. "
             "withdrawn: right before it was sent it was not wanted any more. "
-            "cut: what came of the event was too much, and this was left out."
+            "cut: the event caused too much, and this was left out."
         ),
     ]
     event: Annotated[EventView | None, Meta(description="The event that it put into the thread.")] = None
     effect: Annotated[str, Meta(description="The id of what it sent, for the receiver the key of idempotency.")] = ""
-    outcomes: Annotated[list[EventView], Meta(description="What came of sending it, attempt by attempt.")] = []
+    outcomes: Annotated[list[EventView], Meta(description="The outcome of each attempt to send it.")] = []
 
 
 def consequences(context: Context, decision: Recorded) -> list[Consequence]:

@@ -28,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class RuleCount(msgspec.Struct):
-    """What became of one rule."""
+    """The outcome of one rule."""
 
     changed: int = 0
     people: int = 0

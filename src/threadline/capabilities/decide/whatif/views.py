@@ -78,7 +78,7 @@ class MatrixCell(msgspec.Struct, kw_only=True):
 
 @not_personal
 class RuleTotals(msgspec.Struct, kw_only=True):
-    """What became of one rule."""
+    """The outcome of one rule."""
 
     rule: str
     asked: Annotated[int, Meta(description="Events on which it ran, on either side.")]
@@ -100,7 +100,7 @@ class ActionTotals(msgspec.Struct, kw_only=True):
 
 @not_personal
 class WhatIfView(msgspec.Struct, kw_only=True):
-    """A what-if: what was asked, how far it is, and what has come of it so far."""
+    """A what-if: what was asked, how far it is, and its result so far."""
 
     id: str
     state: State

@@ -155,7 +155,7 @@ def foretell(context: Context, params: ApplyParams) -> ForetellResult:
     example=BackgroundParams(yes=True),
 )
 def apply_in_background(context: Context, params: BackgroundParams) -> JobView:
-    """Bring everybody up to the definitions in force as a job that survives restarts."""
+    """Recalculate everyone under the definitions in force as a job that survives restarts."""
     fingerprint = context.engine.maintenance.fingerprint
     about = {"definitions": fingerprint, **({"yes": True} if params.yes else {})}
     return begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", about)

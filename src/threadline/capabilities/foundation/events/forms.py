@@ -147,7 +147,9 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     identifiers: list[IdentifierView]
     properties: Annotated[dict[str, Any], free(type_by="type")]
     context: Annotated[dict[str, Any], FREE]
-    thread: Annotated[str, Meta(description="The thread that keeps it; it never changes, whoever the person is.")]
+    thread: Annotated[
+        str, Meta(description="The thread that keeps it; it never changes, whichever person it belongs to.")
+    ]
     sequence: Annotated[int, Meta(description="Its place in that thread, from 1.")]
     cause: Annotated[
         str, Meta(description="The id of the event, or the request, that made it; empty for what came from outside.")

@@ -26,7 +26,7 @@ class EnvelopeView(msgspec.Struct, kw_only=True, omit_defaults=True):
 @key_fields("code", "message", "id")
 @not_personal
 class RejectedView(msgspec.Struct, kw_only=True):
-    """Something that could not be recorded as it came, why, and what became of it since."""
+    """Something that could not be recorded as it came, why, and what was done about it since."""
 
     id: str
     source: str

@@ -109,7 +109,7 @@ def unknown(context: Context, params: UnknownParams) -> UnknownPage:
 
 
 class ResolveParams(Params, kw_only=True):
-    """What became of an unknown effect, as somebody has found out or decides."""
+    """The outcome of an unknown effect, as somebody has found out or decides."""
 
     id: Id
     outcome: Annotated[
@@ -119,7 +119,7 @@ class ResolveParams(Params, kw_only=True):
             "and may happen a second time. give_up: it is parked."
         ),
     ]
-    why: Annotated[str, Meta(description="For whoever reads the event.", max_length=500)] = ""
+    why: Annotated[str, Meta(description="For the reader of the event.", max_length=500)] = ""
 
 
 class Resolved(msgspec.Struct, kw_only=True):
@@ -136,7 +136,7 @@ class Resolved(msgspec.Struct, kw_only=True):
     example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
 )
 def resolve(context: Context, params: ResolveParams) -> Resolved:
-    """Say what became of an unknown effect: it happened, it is sent again, or it is given up."""
+    """Record the outcome of an unknown effect: it happened, it is sent again, or it is given up."""
     properties = {"why": params.why} if params.why else {}
     outcomes = {
         "happened": None,

@@ -48,7 +48,7 @@ class KeyEntry(msgspec.Struct, kw_only=True):
 
 
 class NewKey(KeyEntry, kw_only=True):
-    """A key that was just made: the only time its secret is told."""
+    """A key that was just made: the only time its secret is shown."""
 
     secret: str
 

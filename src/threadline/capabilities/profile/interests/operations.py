@@ -98,9 +98,9 @@ class TopicView(msgspec.Struct, kw_only=True, omit_defaults=True):
     period_ends_at: Instant | None = None
     previous_weight: Annotated[float | None, Meta(description="What an action of the period before counts.")] = None
     half_life: str | None = None
-    capped: Annotated[bool, Meta(description="Whether there were more scopes in four weeks than are told apart.")] = (
-        False
-    )
+    capped: Annotated[
+        bool, Meta(description="Whether there were more scopes in four weeks than are counted separately.")
+    ] = False
 
 
 class InterestsResult(msgspec.Struct, kw_only=True):

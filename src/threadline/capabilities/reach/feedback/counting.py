@@ -40,7 +40,7 @@ class Count(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 @not_personal
 class Counts(msgspec.Struct, kw_only=True):
-    """What became of some mails. Opens and clicks of machines stand apart."""
+    """Results of some mails. Opens and clicks of machines stand apart."""
 
     sent: Count
     skipped: Count

@@ -23,7 +23,7 @@ ROWS_MAX = 500
 UNFOLDED = 3
 """Fields that are shown of a question that requires none; the others unfold."""
 BEGIN = {
-    "funnel": "Of those who began, how many came to the end, and how long it took them.",
+    "funnel": "How many of those who began completed every step, and how long it took them.",
     "retention": "Of those who came for the first time in a week, how many come back in the weeks after.",
     "cohorts": "What people have bought by now, by when they first came.",
     "trend": "How often something happens, day by day.",

@@ -403,7 +403,7 @@ SCREENS = (
         template="health.html",
     ),
     _screen("outbox", "Outbox", _outbox, "effects_queues", "What leaves, what waits, and what was given up on.", 60),
-    _screen("quarantine", "Joins in doubt", _quarantine, "quarantine_list", "Two people who may be one.", 62),
+    _screen("quarantine", "Merge review", _quarantine, "quarantine_list", "Two people who may be one.", 62),
     _screen("jobs", "Jobs", _jobs, "jobs_list", "Work across many people that survives restarts.", 63),
     Screen(
         name="job",

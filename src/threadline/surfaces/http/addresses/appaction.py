@@ -80,7 +80,7 @@ EMAIL = "email"
 
 
 class AppActionReceipt(msgspec.Struct, rename="camel"):
-    """What became of an action. It is told after the commit: what was accepted is durable."""
+    """The outcome of an action, answered after the commit: what was accepted is durable."""
 
     action_id: str
     status: str

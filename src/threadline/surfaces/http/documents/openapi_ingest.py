@@ -24,7 +24,7 @@ _FIELDS: dict[str, Any] = {
     "messageId": {"description": "The idempotency key: the same one again is a duplicate and changes nothing."},
     "userId": {"description": "Who did it; this or anonymousId is needed."},
     "anonymousId": {"description": "A device or session, where nobody has signed in."},
-    "timestamp": {"description": "When it happened, RFC 3339; the time of receipt if it is not told."},
+    "timestamp": {"description": "When it happened, RFC 3339; the time of receipt if it is not given."},
     "context": {"description": "Where it happened: page, campaign, timezone, library …"},
     "writeKey": {"description": "The write key, where the client cannot send headers."},
 }
@@ -88,7 +88,7 @@ def _post(name: str, summary: str, tag: str, schema: dict[str, Any], example: An
             },
             "responses": {
                 "200": {
-                    "description": "What became of each message.",
+                    "description": "The outcome of each message.",
                     "content": {"application/json": {"schema": _OUTCOME, "example": _ANSWER}},
                 }
             },

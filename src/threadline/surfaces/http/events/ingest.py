@@ -56,7 +56,7 @@ class RejectedMessage(msgspec.Struct, rename="camel"):
 
 
 class Outcome(msgspec.Struct):
-    """What became of the messages of a request. It is told after the commit: what was accepted is durable."""
+    """The outcome of the messages of a request, answered after the commit: what was accepted is durable."""
 
     success: bool = True
     accepted: int = 0

@@ -101,7 +101,7 @@ FROM (
 
 
 class DistributionParams(Span, kw_only=True):
-    """Which feature, of whom and when, and what to compare with. Whole days, UTC, lie within a range of time or not."""
+    """Which feature, for which people and when, and what to compare with, over whole days of UTC or any range."""
 
     feature: Annotated[
         str, names_a("feature"), Meta(description="Its name.", min_length=1, max_length=FEATURE_LENGTH_MAX)

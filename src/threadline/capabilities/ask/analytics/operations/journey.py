@@ -65,7 +65,7 @@ class JourneyFlowParams(Span, kw_only=True):
 
 
 class StepFlow(msgspec.Struct, kw_only=True):
-    """What became of those who came to a step."""
+    """Results of the people who came to a step."""
 
     step: str
     reached: int
@@ -102,7 +102,7 @@ def flow_picture(result: JourneyFlow) -> Chart:
         x=Axis(title="Step"),
         y=Axis(title="People", unit="count"),
         series=(Series("reached", points),),
-        summary=f"{result.entered:,} entered, {result.completed:,} came to the end, {result.left:,} left before it.",
+        summary=f"{result.entered:,} entered, {result.completed:,} completed it, {result.left:,} left before it.",
     )
 
 

@@ -70,7 +70,7 @@ class LifetimeParams(Span, kw_only=True):
         Meta(description="The property with its value; empty: only how often.", max_length=200),
     ] = "total"
     weeks: Annotated[int, Meta(description="How far to look ahead.", ge=1, le=520)] = 52
-    most: Annotated[int, Meta(description="Rows: those of whom most is to be expected.", ge=1, le=1_000)] = 100
+    most: Annotated[int, Meta(description="Rows: the people with the most expected purchases.", ge=1, le=1_000)] = 100
 
 
 @key_fields("value", "alive", "purchases", "average", "person")
@@ -96,7 +96,7 @@ class Alive(msgspec.Struct, kw_only=True):
 
 @not_personal
 class Lifetime(Answered, kw_only=True):
-    """The people of whom most is to be expected, and the parameters of the models."""
+    """The people with the most expected purchases, and the parameters of the models."""
 
     rows: list[LifetimeRow]
     people: Annotated[int, Meta(description="Everybody with a purchase; the models are of all of them.")]

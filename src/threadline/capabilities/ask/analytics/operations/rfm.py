@@ -70,7 +70,7 @@ ORDER BY person <> '', if(person = '', recency * 10 + frequency, recency + frequ
 
 
 class RfmParams(Span, kw_only=True):
-    """What a purchase is, and of whom people are listed."""
+    """What a purchase is, and which people are listed."""
 
     event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
     where: Where = ""

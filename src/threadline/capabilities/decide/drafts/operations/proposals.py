@@ -89,7 +89,7 @@ class DeclaredResult(msgspec.Struct, kw_only=True):
 
     section: str
     name: str
-    job: Annotated[JobView, Meta(description="Brings everybody up to it.")]
+    job: Annotated[JobView, Meta(description="Recalculates everyone.")]
 
 
 _WHERE = "/v1/definitions/proposals"

@@ -45,7 +45,7 @@ from threadline.kernel.ports import Person
 
 
 class EvaluateParams(Params, kw_only=True):
-    """What is asked, of whom. Without ``record`` nothing is left behind."""
+    """What is asked, and about which person. Without ``record`` nothing is left behind."""
 
     event_id: Annotated[EventId | None, Meta(description="An event that is recorded, with what was known then.")] = None
     event: Annotated[NativeEvent | None, Meta(description="An event as it would be recorded.")] = None

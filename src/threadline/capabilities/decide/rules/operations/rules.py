@@ -254,7 +254,7 @@ class LogParams(Page, kw_only=True):
 
 @not_personal
 class LogLine(msgspec.Struct, kw_only=True):
-    """What became of a version, when, and by whom."""
+    """The state of a version, since when, and by whom."""
 
     at: Instant
     by: By
@@ -274,7 +274,7 @@ class LogPage(msgspec.Struct, kw_only=True):
 
 @operation("GET /v1/rules/{id}/log", RULES_GROUP, example=LogParams(id="risk-score"))
 def log(context: Context, params: LogParams) -> LogPage:
-    """Show what became of each version of a rule, when, and by whom."""
+    """Show the state of each version of a rule, since when, and by whom."""
     repository.existing(context, params.id)
     after = number_of(params.cursor)
     page = repository.log(context, params.id, after, params.limit)

@@ -82,7 +82,7 @@ class SetWriteParams(Params, kw_only=True):
 
 @not_personal
 class SetWriteResult(msgspec.Struct, kw_only=True):
-    """What became of it."""
+    """The outcome."""
 
     name: str
     changed: Annotated[bool, Meta(description="False: it was so already.")]

@@ -117,7 +117,7 @@ class ActivateParams(Params, kw_only=True):
     seen: Annotated[
         str,
         Meta(
-            description="The id of the saved what-if that whoever activates has looked at. Refuse unless it is the "
+            description="The id of the saved what-if that was looked at before activating. Refuse unless it is the "
             "newest of exactly this version, against the one that is active, of everybody and without errors.",
             max_length=64,
         ),

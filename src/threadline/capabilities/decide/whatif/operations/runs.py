@@ -23,7 +23,7 @@ Note = Annotated[str, Meta(description="What it is for; saved with the result.",
 
 
 class WhatIfParams(Asked, kw_only=True):
-    """What is tried, on which history, and what becomes of the result."""
+    """What is tried, on which history, and where the result goes."""
 
     save: Annotated[
         bool, Meta(description="Save the result, so that it can be compared, and an activation can require it.")

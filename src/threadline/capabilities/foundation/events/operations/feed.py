@@ -46,7 +46,7 @@ class DamagedView(msgspec.Struct, kw_only=True):
 
 
 class FeedPage(msgspec.Struct, kw_only=True):
-    """Committed events in the order of commits. Keep ``next`` and ask again: nothing is ever skipped or told twice."""
+    """Committed events in the order of commits. Ask again with ``next``: no event is skipped or answered twice."""
 
     events: list[EventView]
     next: str

@@ -29,7 +29,7 @@ class RecordParams(Params, kw_only=True):
 
 
 class RecordResult(msgspec.Struct, kw_only=True):
-    """What became of each event, in order. The answer means that what was accepted is durable."""
+    """The outcome of each event, in order. The answer means that what was accepted is durable."""
 
     receipts: list[Receipt]
     accepted: int

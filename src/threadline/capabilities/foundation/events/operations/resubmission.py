@@ -203,7 +203,7 @@ class DismissParams(Params, kw_only=True):
     """Which entry to close without recording anything, and why."""
 
     id: EntryId
-    reason: Annotated[str, Meta(description="Why, for whoever reads it later.", max_length=500)] = ""
+    reason: Annotated[str, Meta(description="Why, for those who read it later.", max_length=500)] = ""
 
 
 @operation(

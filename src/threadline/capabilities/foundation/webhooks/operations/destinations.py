@@ -72,7 +72,7 @@ class StopParams(Params, kw_only=True):
     """Which destination, and why."""
 
     name: Name
-    why: Annotated[str, Meta(description="For whoever finds it stopped.", max_length=_SHOWN_WHY_MAX)] = ""
+    why: Annotated[str, Meta(description="For those who find it stopped.", max_length=_SHOWN_WHY_MAX)] = ""
 
 
 class StartParams(Params, kw_only=True):

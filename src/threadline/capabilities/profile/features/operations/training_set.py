@@ -19,7 +19,7 @@ from threadline.kernel.operation import COLUMNS, Context, Params, always, operat
 
 
 class LabelParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of whom and at which instant a vector is wanted."""
+    """The person and the instant for which a vector is wanted."""
 
     person: PersonRef
     at: Time

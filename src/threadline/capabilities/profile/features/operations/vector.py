@@ -37,7 +37,9 @@ class FeatureView(msgspec.Struct, kw_only=True, omit_defaults=True):
     unit: str = ""
     currency: Annotated[str | None, NOT_PERSONAL] = None
     amounts: Annotated[dict[str, Any], Meta(description="Per currency, where there are several."), FREE] = {}
-    capped: Annotated[bool, Meta(description="Whether there were more different values than are told apart.")] = False
+    capped: Annotated[
+        bool, Meta(description="Whether there were more different values than are counted separately.")
+    ] = False
 
 
 def feature_views(vector: Vector) -> dict[str, FeatureView]:

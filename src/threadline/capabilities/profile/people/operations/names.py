@@ -34,7 +34,7 @@ class PersonName(msgspec.Struct, kw_only=True):
 
 
 class Names(msgspec.Struct, kw_only=True):
-    """People by what they were asked for with; whoever is unknown is left out."""
+    """People by what they were asked for with; unknown people are left out."""
 
     people: dict[str, PersonName]
 

@@ -59,7 +59,7 @@ class PointsView(msgspec.Struct, kw_only=True):
     position: int
     as_of: Annotated[Instant | None, Meta(description="The instant that was asked for; null for the present.")] = None
     balance: Annotated[int, Meta(description="What can be spent then.")]
-    earned: Annotated[int, Meta(description="All points ever earned, whatever became of them.")]
+    earned: Annotated[int, Meta(description="All points ever earned, also those spent, expired or revoked.")]
     spent: int
     adjusted: Annotated[int, Meta(description="The sum of all corrections; may be negative.")]
     expired: int

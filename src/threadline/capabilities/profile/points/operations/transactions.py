@@ -40,7 +40,7 @@ class SpendParams(Params, kw_only=True):
 
 
 class SpendResult(msgspec.Struct, kw_only=True):
-    """What came of the wish; asked again, the same."""
+    """The outcome of the wish; asked again, the same."""
 
     person: str
     status: Literal["spent", "refused"]

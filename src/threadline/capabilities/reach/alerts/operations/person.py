@@ -35,7 +35,7 @@ class AlertsParams(Params, kw_only=True):
     severity: Annotated[Literal["", Severity], Meta(description="Only alerts of this severity.")] = ""
     dismissed: Annotated[bool, Meta(description="Show also those that the person has dismissed.")] = False
     anyone: Annotated[
-        bool, Meta(description="Of somebody of whom nothing is known, show what is for everybody, instead of 404.")
+        bool, Meta(description="For a person without any event, show what is for everybody, instead of 404.")
     ] = False
     at: Annotated[
         Time | None,
@@ -66,7 +66,7 @@ class AlertView(msgspec.Struct, kw_only=True):
 class AlertsResult(msgspec.Struct, kw_only=True):
     """Alerts in force for a person: the most severe first, then those that began last."""
 
-    person: Annotated[str, Meta(description="Empty for somebody of whom nothing is known.")]
+    person: Annotated[str, Meta(description="Empty for a person without any event.")]
     at: Annotated[Instant | None, Meta(description="The instant that was asked for; null for the present.")]
     alerts: list[AlertView]
 
@@ -151,9 +151,9 @@ class AlertDismissParams(Params, kw_only=True):
 
     id: PersonRef
     alert: AlertId
-    anyone: Annotated[
-        bool, Meta(description="Also for somebody of whom nothing is known yet, who is known from then on.")
-    ] = False
+    anyone: Annotated[bool, Meta(description="Also for a person without any event yet, who is known from then on.")] = (
+        False
+    )
 
 
 @not_personal

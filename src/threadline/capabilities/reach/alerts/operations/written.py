@@ -56,7 +56,7 @@ class AlertWriteParams(Params, kw_only=True):
     ] = []
     when: Annotated[
         dict[str, Any] | None,
-        Meta(description="For people of whom this condition is true, in the language of segments and rules."),
+        Meta(description="For people for whom this condition is true, in the language of segments and rules."),
     ] = None
     dismissable: bool = True
     shown_again: Annotated[bool, Meta(description="Show it also to those who dismissed an earlier version.")] = False

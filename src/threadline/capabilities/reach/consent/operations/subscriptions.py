@@ -229,7 +229,7 @@ class LinkParams(ConsentParams, kw_only=True):
 
 
 class LinkResult(msgspec.Struct, kw_only=True):
-    """A link that never expires. Whoever has it can change these subscriptions, and nothing else."""
+    """A link that never expires. Anyone who has it can change these subscriptions, and nothing else."""
 
     url: str
 

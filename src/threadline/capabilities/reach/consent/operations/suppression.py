@@ -184,7 +184,7 @@ class WrongAddress(msgspec.Struct, kw_only=True):
 
 
 class ImportResult(msgspec.Struct, kw_only=True):
-    """What became of the addresses. Imported again, all of them are there already."""
+    """The outcome of each address. Imported again, all of them are there already."""
 
     added: int
     already: Annotated[int, Meta(description="Were suppressed before, or stand in the list twice.")]

@@ -2,4 +2,4 @@
 
 from threadline.kernel.operation import Group
 
-FEEDBACK_GROUP = Group("feedback", "What became of mails: opens, clicks, bounces, replies.")
+FEEDBACK_GROUP = Group("feedback", "Results of mail: opens, clicks, bounces, replies.")

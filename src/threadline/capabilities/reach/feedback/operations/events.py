@@ -79,7 +79,7 @@ class FeedbackCountersParams(TimeRange, kw_only=True):
 
 
 class FeedbackCounters(msgspec.Struct, kw_only=True):
-    """Counts of everything that became of these mails."""
+    """Counts of all results of these mails."""
 
     counts: Counts
     parts: Annotated[list[PartCounts], Meta(description="The same for each template, step and arm.")]
@@ -95,7 +95,7 @@ class FeedbackCounters(msgspec.Struct, kw_only=True):
     example=FeedbackEventsParams(template="welcome", type="mail_opened", start="2026-03-01"),
 )
 def events(context: Context, params: FeedbackEventsParams) -> FeedbackEventsPage:
-    """List what became of the mails of a template, a journey or a broadcast."""
+    """List the results of the mails of a template, a journey or a broadcast."""
     cursor = checked_cursor(params.cursor, _CURSOR)
     after = f"{cursor}\0" if cursor else ""
     rows = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
@@ -110,7 +110,7 @@ def events(context: Context, params: FeedbackEventsParams) -> FeedbackEventsPage
     "GET /v1/feedback/counters", FEEDBACK_GROUP, choices=(_ONE,), example=FeedbackCountersParams(broadcast="april")
 )
 def counters(context: Context, params: FeedbackCountersParams) -> FeedbackCounters:
-    """Count what became of the mails of a template, a journey or a broadcast."""
+    """Count the results of the mails of a template, a journey or a broadcast."""
     counts, parts, links = count(row.row for row in _rows(context, params, "", 1_000))
     return FeedbackCounters(counts=counts, parts=parts, links=links)
 

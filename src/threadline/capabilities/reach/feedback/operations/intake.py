@@ -42,7 +42,7 @@ class FeedbackNotifyParams(Params, kw_only=True):
 
 @key_fields("status", "message")
 class TakenView(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What became of one thing that was said."""
+    """The outcome of one thing that was sent in."""
 
     status: Annotated[
         str,
@@ -57,7 +57,7 @@ class TakenView(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class FeedbackTaken(msgspec.Struct, kw_only=True):
-    """What became of what was handed in."""
+    """The outcome of what was handed in."""
 
     kind: Annotated[
         str, Meta(description="What a mail was: bounce, delay, delivered, complaint, reply, auto_reply or other.")

@@ -57,7 +57,7 @@ class ExitParams(Params, kw_only=True):
 
 
 class RequestResult(msgspec.Struct, kw_only=True):
-    """What came of a request."""
+    """The outcome of a request."""
 
     person: str
     journey: str

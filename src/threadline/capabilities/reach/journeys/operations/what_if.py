@@ -86,7 +86,7 @@ class StepDifference(msgspec.Struct, kw_only=True):
 
 
 class JourneyDifference(msgspec.Struct, kw_only=True):
-    """What became of people in one journey, before and after."""
+    """Results of one journey's people, before and after."""
 
     journey: str
     entered_old: int

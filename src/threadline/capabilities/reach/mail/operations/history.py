@@ -61,7 +61,7 @@ class MailHistoryResult(msgspec.Struct, kw_only=True):
 
 @operation("GET /v1/people/{id}/mail", MAIL_GROUP, example=MailHistoryParams(id="user_id:42"))
 def history(context: Context, params: MailHistoryParams) -> MailHistoryResult:
-    """List the mails of a person, and what became of each."""
+    """List the mails of a person, with the result of each."""
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
     messages = [mail["message"] for mail in mails]

@@ -38,7 +38,7 @@ class MailSendParams(Params, kw_only=True):
 
 @not_personal
 class MailSendResult(msgspec.Struct, kw_only=True):
-    """The mail waits in the outbox; what becomes of it is in the person's history."""
+    """The mail waits in the outbox; its result is in the person's history."""
 
     person: str
     message: Annotated[str, Meta(description="The id of its effect, and the beginning of its Message-ID.")]

@@ -24,7 +24,7 @@ Version = Annotated[
 
 @not_personal
 class MailVariable(msgspec.Struct, kw_only=True):
-    """A value that whoever sends the mail gives."""
+    """A value that the sender of the mail gives."""
 
     name: str
     required: bool
