@@ -588,3 +588,35 @@ def test_a_mistake_is_named_and_nothing_is_created(given: dict[str, Any], named:
 
 def test_the_kind_of_job_is_found_by_discovery() -> None:
     assert World(1).catalogue.job_kinds["broadcast"] is KIND
+
+
+# --- lists answer as much as the single view ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "subject"), [({}, "Sale"), ({"subject": "Only today"}, "Only today"), ({"sender": "shop"}, "Sale")]
+)
+def test_a_broadcast_in_a_list_has_its_subject_and_its_sender_before_and_after_it_was_sent(
+    given: dict[str, Any], subject: str
+) -> None:
+    world = World()
+    world.call("create", id="sale", template="sale", **given)
+    for _ in range(2):
+        [listed] = world.call("list").broadcasts
+        assert (listed.subject, listed.sender) == (subject, "shop")
+        assert world.call("show", id="sale") == listed
+        world.call("start", id="sale")
+        world.work()
+
+
+def test_a_list_of_broadcasts_with_results_has_the_counts_of_each() -> None:
+    world = World()
+    world.call("create", id="draft", template="sale")
+    world.send(audience={"segment": "pros"})
+    while world.mailer.run_once():
+        pass
+    listed = {broadcast.id: broadcast for broadcast in world.call("list", results=True).broadcasts}
+    assert listed["draft"].results.sent.unique == 0
+    assert listed["sale"].results.sent.unique == len(world.post.taken) == len(range(1, PEOPLE, 2))
+    assert listed["sale"] == world.call("show", id="sale", results=True)
+    assert {broadcast.results for broadcast in world.call("list").broadcasts} == {None}

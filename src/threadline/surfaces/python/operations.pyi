@@ -259,8 +259,8 @@ class _Broadcasts:
         arms: Many[reach_broadcasts_definition.Arm | Mapping[str, Any]] = (), holdout: float = 0.0,
         winner: reach_broadcasts_definition.Winner | Mapping[str, Any] | None = None) -> reach_broadcasts_operations_reading.BroadcastView:
         """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
-    def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None,
-        stop: Moment | None = None) -> reach_broadcasts_operations_reading.BroadcastsPage:
+    def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
+        results: bool = False) -> reach_broadcasts_operations_reading.BroadcastsPage:
         """List broadcasts, the newest first, or those created in a range of time."""
     def measure(self, id: str, *, event: str, within: str = '7d') -> foundation_jobs_operations.JobView:
         """Start a job that counts by arm, holdout included, who had an event after being addressed."""
@@ -273,7 +273,7 @@ class _Broadcasts:
         """List the recipients of a broadcast, with arm and status, or those of one status."""
     def resume(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Go on with a broadcast that was paused or has failed."""
-    def show(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
+    def show(self, id: str, *, results: bool = False) -> reach_broadcasts_operations_reading.BroadcastView:
         """Show a broadcast and how far it has come."""
     def start(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Start a broadcast: at its time, or at once if it has none."""

@@ -39,6 +39,10 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     broadcast: Broadcast
     at: int
     by: str
+    subject: str = ""
+    """The subject before it is filled in, of the broadcast or its template when it was created."""
+    sender: str = ""
+    """The sender, of the broadcast or its template when it was created."""
 
 
 _BROADCASTS = Documents(BROADCAST, Created)

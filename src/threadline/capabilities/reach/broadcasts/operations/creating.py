@@ -90,8 +90,16 @@ def create(segments: Segments, mail: Mail | None, context: Context, params: Crea
     broadcast.refuse_mistakes()
     broadcast.refuse_undeclared(mail)
     Resolver(broadcast.audience).refuse_mistakes(context.engine.catalogue, segments)
-    now = context.engine.recorder.clock()
-    made = Created(id=params.id, broadcast=broadcast, at=now, by=context.source)
+    assert mail is not None, "refused above"
+    template = mail.templates[broadcast.template]
+    made = Created(
+        id=params.id,
+        broadcast=broadcast,
+        at=context.engine.recorder.clock(),
+        by=context.source,
+        subject=broadcast.subject or template.subject,
+        sender=mail.sender_of(template, broadcast.sender).id,
+    )
     return view_of(context, repository.create(context.engine.store, context.workspace, made))
 
 

@@ -19,9 +19,12 @@ from threadline.capabilities.reach.broadcasts.measuring import GAINED, PEOPLE, w
 from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.reach.broadcasts.projection import STATUS, STATUSES
 from threadline.capabilities.reach.broadcasts.repository import Created, Recipient, rows_of
+from threadline.capabilities.reach.feedback import rows as mail_rows
+from threadline.capabilities.reach.feedback.counting import Counts, count
 from threadline.capabilities.reach.mail.events import MAIL_SKIPPED
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.key_fields import key_fields
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Params, operation
 from threadline.kernel.store import Store
@@ -37,10 +40,21 @@ LOOKED_AT_MAX = 1_000
 _BATCH = 100
 
 
+WithResults = Annotated[
+    bool, Meta(description="Whether to count the results of its mails too, which reads each of them.")
+]
+
+
 class BroadcastParams(Params, kw_only=True):
     """Which broadcast."""
 
     id: KnownBroadcast
+
+
+class ShowParams(BroadcastParams, kw_only=True):
+    """Which broadcast, and whether with its results."""
+
+    results: WithResults = False
 
 
 @key_fields("arm", "people", "gained")
@@ -68,6 +82,10 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     broadcast: Annotated[Broadcast, Meta(description="As it was created.")]
     created_at: Instant
     created_by: str
+    subject: Annotated[
+        str, Meta(description="Before it is filled in: its own, or its template's when it was created.")
+    ] = ""
+    sender: Annotated[str, Meta(description="Its own, or its template's when it was created.")] = ""
     job: Annotated[str, Meta(description="The id of its job; empty before it is started.")] = ""
     begins_at: Annotated[Instant | None, Meta(description="When it is resolved.")] = None
     due_at: Annotated[Instant | None, Meta(description="When it goes on, such as with the winner.")] = None
@@ -83,10 +101,13 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     ended_at: Annotated[
         Instant | None, Meta(description="When the last recipient was addressed, or it failed or was cancelled.")
     ] = None
+    results: Annotated[Counts | None, Meta(description="Counts of its mails, where `results` asks for them.")] = None
 
 
 class BroadcastsParams(TimePage, kw_only=True):
-    """Which page of those created in a range of time."""
+    """Which page of those created in a range of time, and whether with their results."""
+
+    results: WithResults = False
 
 
 class BroadcastsPage(msgspec.Struct, kw_only=True):
@@ -132,8 +153,8 @@ class RecipientsPage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def view_of(context: Context, created: Created) -> BroadcastView:
-    """A broadcast in the form in which it is read."""
+def view_of(context: Context, created: Created, *, results: bool = False) -> BroadcastView:
+    """A broadcast in the form in which it is read, with counts of what its mails led to if they are asked for."""
     engine, workspace, broadcast = context.engine, context.workspace, created.broadcast
     job = engine.jobs.find(workspace, repository.job_id(created.id))
     view = BroadcastView(
@@ -142,7 +163,12 @@ def view_of(context: Context, created: Created) -> BroadcastView:
         broadcast=broadcast,
         created_at=instant(created.at),
         created_by=created.by,
+        subject=created.subject,
+        sender=created.sender,
     )
+    if results:
+        rows = mail_rows.rows_of(engine.store, workspace, "broadcast", created.id, None, None, "", PAGE_ITEMS_MAX)
+        view.results = count(row.row for row in rows)[0]
     if job is None:
         return view
     counts = job.counts
@@ -166,20 +192,32 @@ def has_ended(view: BroadcastView) -> bool:
     return view.state in ("done", "failed", "cancelled")
 
 
-@operation("GET /v1/broadcasts/{id}", BROADCASTS_GROUP, example=BroadcastParams(id="spring-sale"), ended=has_ended)
-def show(context: Context, params: BroadcastParams) -> BroadcastView:
+def _with_results(params: ShowParams | BroadcastsParams) -> bool:
+    return params.results
+
+
+@operation(
+    "GET /v1/broadcasts/{id}",
+    BROADCASTS_GROUP,
+    is_long=_with_results,
+    example=ShowParams(id="spring-sale"),
+    ended=has_ended,
+)
+def show(context: Context, params: ShowParams) -> BroadcastView:
     """Show a broadcast and how far it has come."""
-    return view_of(context, repository.get(context.engine.store, context.workspace, params.id))
+    created = repository.get(context.engine.store, context.workspace, params.id)
+    return view_of(context, created, results=params.results)
 
 
-@operation("GET /v1/broadcasts", BROADCASTS_GROUP, example=BroadcastsParams(limit=20))
+@operation("GET /v1/broadcasts", BROADCASTS_GROUP, is_long=_with_results, example=BroadcastsParams(limit=20))
 def list_(context: Context, params: BroadcastsParams) -> BroadcastsPage:
     """List broadcasts, the newest first, or those created in a range of time."""
     stop = time_param(params.stop)
     before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
     start = time_param(params.start)
     created, following = repository.page(context.engine.store, context.workspace, start, before, params.limit)
-    return BroadcastsPage(broadcasts=[view_of(context, item) for item in created], next=following)
+    views = [view_of(context, item, results=params.results) for item in created]
+    return BroadcastsPage(broadcasts=views, next=following)
 
 
 @operation("GET /v1/broadcasts/{id}/recipients", BROADCASTS_GROUP, example=RecipientsParams(id="spring-sale"))
