@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from threadline.capabilities.decide.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
 from threadline.capabilities.decide.rules.actions import KINDS, Cause
 from threadline.capabilities.decide.rules.active_rules import ActiveRules, Ordered
@@ -35,27 +37,34 @@ _UNFILLED: Inputs = {}
 _NO = (NO_MATCH, ERROR)
 
 
-class Decided:
-    """What a rule answered. What costs time (trace, inputs, hash) is made when it is asked for."""
+class Decided(msgspec.Struct, eq=False):
+    """What a rule answered. What costs time (trace, inputs, hash) is made when it is asked for.
 
-    __slots__ = ("_acted", "_answer", "_filled", "_hash", "_subject", "output", "rule", "rule_set", "status", "wished")
+    A struct, because every rule that is asked makes one, and a struct is made without a call of Python.
+    """
 
-    def __init__(
-        self, rule: Rule, rule_set: str, answer: Answer, acted: Acted, filled: Inputs, subject: Subject | None = None
-    ) -> None:
-        self.rule = rule
-        self.rule_set = rule_set
-        self._answer = answer
-        self._acted = acted
-        self._filled = filled
-        self._hash = ""
-        self._subject = subject
-        self.status: str = acted.status
+    rule: Rule
+    rule_set: str
+    _answer: Answer
+    _acted: Acted
+    _filled: Inputs
+    _subject: Subject | None = None
+    _hash: str = ""
+
+    @property
+    def status(self) -> str:
         """One of `acting.STATUSES`."""
-        self.output: dict[str, Any] = acted.output
+        return self._acted.status
+
+    @property
+    def output(self) -> dict[str, Any]:
         """What the rule stored, or under ``error`` what went wrong."""
-        self.wished: list[dict[str, Any]] = acted.wished
+        return self._acted.output
+
+    @property
+    def wished(self) -> list[dict[str, Any]]:
         """The actions with what they were filled with, in order; none of a decision that is an error."""
+        return self._acted.wished
 
     @property
     def inputs(self) -> Inputs:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from sys import intern
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -263,18 +263,17 @@ def _writer(layout: _Layout) -> _Writer:
     return made
 
 
-class Traced:
-    """What came of asking a tree; the parts that say why are made when they are looked at."""
+class Traced(msgspec.Struct, eq=False):
+    """What came of asking a tree; the parts that say why are made when they are looked at.
 
-    __slots__ = ("_asked", "_memo", "_tracer", "matched")
+    A struct, because every rule that is asked makes one, and a struct is made without a call of Python.
+    """
 
-    output: dict[str, Any] = {}  # conditions compute nothing, and nobody changes what they do not compute
-
-    def __init__(self, tracer: Tracer, memo: Mapping[str, ValueRead], asked: int, matched: bool) -> None:
-        self._tracer = tracer
-        self._memo = memo
-        self._asked = asked
-        self.matched = matched
+    _tracer: Tracer
+    _memo: Mapping[str, ValueRead]
+    _asked: int
+    matched: bool
+    output: ClassVar[dict[str, Any]] = {}  # conditions compute nothing, and nobody changes what they do not compute
 
     @property
     def inputs(self) -> dict[str, Any]:
