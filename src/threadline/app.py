@@ -41,9 +41,11 @@ from threadline.engine.erasure.erased_ids import erased_since
 from threadline.engine.folding.capabilities import Capabilities, chosen, installed
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
+from threadline.engine.machine import memory_bytes
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
+from threadline.engine.recording.working_set import people_cache_bytes
 from threadline.engine.stand_ins import NoAnalytics, NoIndex
 from threadline.engine.tracing import open_tracing
 from threadline.exports.analytics.answering_process import AnsweringProcess
@@ -210,6 +212,7 @@ def _surroundings(made: Catalogue, chosen: Settings, *, readonly: bool, answers_
         forms=forms(),
         fixed_credentials=fixed_credentials(write_keys, tokens, chosen.workspace),
         credential_cache_seconds=chosen.credential_cache_seconds,
+        people_cache_bytes=chosen.people_cache_bytes or people_cache_bytes(memory_bytes()),
         rules_refresh_seconds=chosen.rules_refresh_seconds if shared_store else None,
         leaderboard_refresh_seconds=chosen.leaderboard_refresh_seconds if shared_store else None,
         activation_changed_max=chosen.activation_changed_max if chosen.activation_what_if else None,

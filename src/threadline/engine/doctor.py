@@ -13,6 +13,7 @@ from threadline.engine.folding.packing import check_entry, unpack_event
 from threadline.engine.maintenance.definition_changes import Maintenance
 from threadline.engine.maintenance.scrub import scrubbed
 from threadline.engine.maintenance.verification import unchecked_items
+from threadline.engine.recording.working_set import PeopleCache
 from threadline.kernel.counted import counted
 from threadline.kernel.finding import Finding
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -27,13 +28,20 @@ class Doctor:
     """Looks at a store while it is used. It reads, and changes nothing."""
 
     def __init__(
-        self, store: Store, catalogue: Catalogue, delivery: Delivery, maintenance: Maintenance, damage: DamagedEvents
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        delivery: Delivery,
+        maintenance: Maintenance,
+        damage: DamagedEvents,
+        cache: PeopleCache,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._delivery_of = delivery
         self._maintenance = maintenance
         self._damaged = damage
+        self._cache = cache
 
     def findings(self, now: int) -> Sequence[Finding]:
         """Everything that was looked at, in the order in which an operator reads it."""
@@ -121,6 +129,9 @@ class Doctor:
         yield Finding(
             "size", "ok", f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
         )
+        if looked_up := self._cache.hits + self._cache.misses:
+            share = f"{self._cache.hits / looked_up:.0%} of the people that commits named"
+            yield Finding("cache", "ok", f"{share} were in memory, of {self._cache.bytes_max // 1_000_000} MB at most")
 
 
 def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_log import RejectedLog
+from threadline.engine.recording.working_set import PEOPLE_CACHE_BYTES
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.rehearsal import Rehearsal
 from threadline.engine.simulation.simulations import Simulations
@@ -69,6 +70,8 @@ class Surroundings:
     """See `Ranks.refresh_seconds`."""
     activation_changed_max: float | None = None
     """See `Simulations.activation_changed_max`."""
+    people_cache_bytes: int = PEOPLE_CACHE_BYTES
+    """Memory for people whom the recorder keeps between calls."""
     tracing: Tracing | None = None
     recorded_until: int = 0
     """The instant right after what an engine has recorded in whose place this one is put."""
@@ -95,6 +98,7 @@ class Engine:
             recorded_until=surroundings.recorded_until,
             shared_refresh_seconds=surroundings.rules_refresh_seconds,
             unfilled=marks.Unfilled(store, catalogue),
+            people_cache_bytes=surroundings.people_cache_bytes,
         )
         self.shared = self.recorder.shared
         self.damage = DamagedEvents(store, clock)
@@ -123,7 +127,7 @@ class Engine:
         self.jobs = Jobs(store, catalogue.job_kinds, clock)
         self.erasures = Erasures(self)
         self.maintenance = Maintenance(self.recorder, self.ranks, self, self.rehearsal)
-        self.doctor = Doctor(store, catalogue, self.delivery, self.maintenance, self.damage)
+        self.doctor = Doctor(store, catalogue, self.delivery, self.maintenance, self.damage, self.recorder.people_cache)
         # Last: both read by the other parts.
         self.search = surroundings.search(self)
         self.analytics = surroundings.analytics(self)

@@ -44,7 +44,13 @@ from threadline.engine.recording.retry import (
     isolate,
 )
 from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent, Validator
-from threadline.engine.recording.working_set import ContentionTracker, PeopleCache, WorkingSet, assign
+from threadline.engine.recording.working_set import (
+    PEOPLE_CACHE_BYTES,
+    ContentionTracker,
+    PeopleCache,
+    WorkingSet,
+    assign,
+)
 from threadline.engine.shared import SharedValues
 from threadline.engine.tracing import CallTrace, Tracing
 from threadline.kernel.errors import (
@@ -131,6 +137,7 @@ class Recorder:
         recorded_until: int = 0,
         shared_refresh_seconds: float | None = 0.0,
         unfilled: Callable[[], Sequence[Unfilled]] = tuple,
+        people_cache_bytes: int = PEOPLE_CACHE_BYTES,
     ) -> None:
         self._process = os.getpid()
         self.store = store
@@ -146,7 +153,7 @@ class Recorder:
             catalogue.rules, catalogue.never_ahead, catalogue.event_types, catalogue.values_read
         )
         self._plans = Plans(catalogue, self.shared)
-        self._cache = PeopleCache()
+        self.people_cache = self._cache = PeopleCache(people_cache_bytes)
         self._contention = ContentionTracker(store, self._cache)
         self._unfilled = unfilled
         """What not everybody was looked at for yet."""

@@ -15,15 +15,24 @@ from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Store
 
-STATE_BYTES_MAX = 8 * 1_024 * 1_024
-"""Packed states in one generation; alive they take about six times as much. Twice as many make a server of a million
-events 90 MB larger, and its writer no faster that could be measured."""
+PEOPLE_CACHE_BYTES = 72_000_000
+"""Memory for people who are kept between calls, where nothing says how much."""
+PEOPLE_CACHE_BYTES_MAX = 160_000_000
+"""No more without a setting that asks for it: a server of a million events then takes some 450 MB."""
+ALIVE = 9
+"""Bytes of memory for each byte of packed states in one of the two generations: alive, people take four to eight times
+their packed bytes, the more the longer their history is."""
 PERSON_BYTES = 1_000
 """Weight of a person besides the states."""
 OWNERS_CACHED = 60_000
 EVENTS_CACHED = 8_000
 """Events of tails, which readers of this process then need not read and decode. Alive one takes about a kilobyte."""
 CONTENDED_REMEMBERED = 1_000
+
+
+def people_cache_bytes(memory: int) -> int:
+    """The budget for people kept between calls on a machine with so many bytes of memory."""
+    return min(max(memory // 32, PEOPLE_CACHE_BYTES), PEOPLE_CACHE_BYTES_MAX)
 
 
 class PeopleCache:
@@ -33,11 +42,16 @@ class PeopleCache:
     apart from `events`.
     """
 
-    __slots__ = ("events", "owners", "people")
+    __slots__ = ("bytes_max", "events", "hits", "misses", "owners", "people")
 
-    def __init__(self) -> None:
-        self.people: TwoGenerationCache[str, Person] = TwoGenerationCache(STATE_BYTES_MAX, _bytes)
+    def __init__(self, bytes_max: int = PEOPLE_CACHE_BYTES) -> None:
+        self.bytes_max = bytes_max
+        self.people: TwoGenerationCache[str, Person] = TwoGenerationCache(bytes_max // ALIVE, _bytes)
         """People by id, as the store has them now."""
+        self.hits = 0
+        """How often a call named somebody who was here."""
+        self.misses = 0
+        """How often a call had to read somebody from the store."""
         self.owners: TwoGenerationCache[str, str] = TwoGenerationCache(OWNERS_CACHED)
         """Thread -> the id of the person who has it."""
         self.events: TwoGenerationCache[str, Recorded] = TwoGenerationCache(EVENTS_CACHED)
@@ -100,6 +114,7 @@ class WorkingSet:
                 person = cache.get(id)
                 if person is not None and thread in person.heads:
                     owners[thread] = self._people[id] = person
+                    self._cache.hits += 1
                 else:
                     wanted.setdefault(id, []).append(thread)
         for thread, item in zip(unread, self._store.get([thread_key(thread) for thread in unread]), strict=True):
@@ -116,6 +131,8 @@ class WorkingSet:
                 unknown.append(id)
             else:
                 self._people[id] = person
+                self._cache.hits += 1
+        self._cache.misses += len(unknown)
         self._read(unknown)
         for id, threads in wanted.items():
             person = self._people.get(id)
