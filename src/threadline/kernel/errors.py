@@ -131,7 +131,7 @@ class TooManyRequests(ThreadlineError):
 
 
 class NotConfigured(ThreadlineError):
-    """This process lacks a setting for it; whoever runs it can set the one that the hint names."""
+    """This process lacks a setting for it; its operator can set the one that the hint names."""
 
     code, status, is_shown = "not_configured", 501, True
 

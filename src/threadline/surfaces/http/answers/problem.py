@@ -77,7 +77,7 @@ class MalformedRequest(InvalidValue):
 
 
 class NotInstalled(ThreadlineError):
-    """This server lacks the library for it; whoever runs it can install the extra that the hint names."""
+    """This server lacks the library for it; its operator can install the extra that the hint names."""
 
     code, status, is_shown = "not_installed", 501, True
 
