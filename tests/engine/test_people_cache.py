@@ -11,7 +11,7 @@ import pytest
 from threadline.app import catalogue
 from threadline.engine.engine import Engine, Surroundings
 from threadline.engine.machine import memory_bytes
-from threadline.engine.recording.working_set import PEOPLE_CACHE_BYTES, PEOPLE_CACHE_BYTES_MAX, people_cache_bytes
+from threadline.engine.recording.working_set import people_cache_bytes
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.http.addresses.gauges import gauges
 from threadline.testing.world import World
@@ -62,9 +62,7 @@ def test_metrics_and_doctor_show_the_budget_and_how_often_somebody_was_there() -
     assert f"{cache.hits / (cache.hits + cache.misses):.0%} of the people" in finding.seen
 
 
-@pytest.mark.parametrize(
-    ("memory", "budget"), [(GB // 2, PEOPLE_CACHE_BYTES), (4 * GB, 125_000_000), (64 * GB, PEOPLE_CACHE_BYTES_MAX)]
-)
+@pytest.mark.parametrize(("memory", "budget"), [(GB // 2, 48_000_000), (3 * GB, 62_500_000), (64 * GB, 96_000_000)])
 def test_the_budget_is_a_share_of_the_memory_within_bounds(memory: int, budget: int) -> None:
     assert people_cache_bytes(memory) == budget
 

@@ -287,7 +287,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _about(
             "bytes",
             "Memory in which who is written about stays between commits; more helps where many people are active. 0: a "
-            "32nd of the memory of the machine or container, from 72 to 160 MB.",
+            "48th of the memory of the machine or container, from 48 to 96 MB.",
             ge=0,
         ),
     ] = 0
