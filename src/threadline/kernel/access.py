@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from threadline.kernel.roles import Role
@@ -23,15 +23,28 @@ class Credential(Protocol):
     def scopes(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def created_at(self) -> int: ...  # noqa: D102
+    @property
+    def expires_at(self) -> int: ...  # noqa: D102
 
 
 class Credentials(Protocol):
     """Write keys and tokens."""
 
     def create(
-        self, workspace: str, kind: Literal["write_key", "token"], name: str, scopes: Iterable[str] = ()
+        self,
+        workspace: str,
+        kind: Literal["write_key", "token"],
+        name: str,
+        scopes: Iterable[str] = (),
+        *,
+        expires_at: int = 0,
     ) -> tuple[Credential, str]:
-        """A new credential and its secret, which is shown this once."""
+        """A new credential and its secret, which is shown this once; it opens nothing from ``expires_at`` on, 0: it
+        does not expire."""
+        ...
+
+    def used(self, workspace: str) -> Mapping[str, int]:
+        """When each credential was last used, by id, to the hour; those that never were are left out."""
         ...
 
     def entries(self, workspace: str) -> Sequence[Credential]:
@@ -54,6 +67,12 @@ class Account(Protocol):
     def role(self) -> Role: ...  # noqa: D102
     @property
     def created_at(self) -> int: ...  # noqa: D102
+    @property
+    def has_second_factor(self) -> bool: ...  # noqa: D102
+    @property
+    def by_provider(self) -> bool: ...  # noqa: D102
+    @property
+    def reset_until(self) -> int: ...  # noqa: D102
 
 
 class Accounts(Protocol):
@@ -77,4 +96,21 @@ class Accounts(Protocol):
 
     def set_password(self, workspace: str, name: str, password: str) -> Account:
         """Give an account another password, and end its sessions; raises `NotFound`."""
+        ...
+
+
+class SecondFactors(Protocol):
+    """Second factors of accounts."""
+
+    def reset(self, workspace: str, name: str) -> Account:
+        """Take the second factor from an account whose owner has lost it; raises `NotFound`."""
+        ...
+
+
+class PasswordLinks(Protocol):
+    """Links with which somebody sets the password of an account."""
+
+    def make(self, workspace: str, name: str) -> tuple[Account, str]:
+        """The secret of a link that is good once; raises `NotFound`, and `Conflict` for who signs in through a
+        provider."""
         ...

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.job import Job
 from threadline.kernel.outbox import (
+    Attempt,
     CausedEffect,
     DeadLetter,
     DueTimer,
     EffectStatus,
+    Foreseen,
     PendingEffect,
     QueueState,
     UnknownEffect,
@@ -39,9 +41,32 @@ class Delivery(Protocol):
         """The effects that wait for their first or next attempt, of people who have these threads."""
         ...
 
+    def foresee(self, waiting: Sequence[PendingEffect]) -> dict[str, Foreseen]:
+        """By the id of each of these effects what would become of it now, as it is found out right before it is sent;
+        nothing is written. Effects of people who have gone are left out."""
+        ...
+
     def hasten(self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]) -> int:
         """Make due now what was postponed, of those effects of a policy that are wanted and due within so many
         microseconds; returns how many are. Whoever has postponed them is asked again."""
+        ...
+
+    def attempts(
+        self, workspace: str, queue: str = "", delivered: bool | None = None, before: str = "", limit: int = 100
+    ) -> list[Attempt]:
+        """Attempts whose requests are shown, the newest first, before the id of one; ``delivered`` None: both."""
+        ...
+
+    def attempt(self, workspace: str, id: str) -> Attempt:
+        """One of them; raises `NotFound`."""
+        ...
+
+    def attempts_of(self, threads: Iterable[str]) -> Iterator[Attempt]:
+        """Those about somebody who has these threads."""
+        ...
+
+    def send_again(self, last: Attempt, by: str) -> bool:
+        """Make due now what was attempted last, whatever came of it; whether it is. Raises `Conflict`."""
         ...
 
     def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:

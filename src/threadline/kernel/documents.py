@@ -89,6 +89,12 @@ class Numbered(Generic[D]):
         _, partition, start = numbered_key(self._table, workspace, id, number + 1)
         return [self._decode(item.value) for item in store.query(self._table, partition, start, limit=limit)]
 
+    def before(self, store: Store, workspace: str, id: str, number: int, limit: int) -> list[D]:
+        """Those before a number (0: all), the newest first."""
+        _, partition, stop = numbered_key(self._table, workspace, id, number)
+        items = store.query(self._table, partition, stop=stop if number else None, limit=limit, reverse=True)
+        return [self._decode(item.value) for item in items]
+
     def all(self, store: Store, workspace: str, id: str) -> Iterator[D]:
         """All of them, in their order."""
         seen = 0

@@ -89,9 +89,18 @@ class Expiry(Protocol):
         without one are left out. One read for all."""
         ...
 
+    def uncounted(self, people: Iterable[Any]) -> dict[str, int]:
+        """Projection -> how many of these people have an opening with what other definitions than those in force have
+        made of events that are gone: it does not count."""
+        ...
+
     def expire(self, person: str, types: Collection[str], before: int) -> int:
-        """Erase a person's events of these types that occurred before an instant, and fold the person from what is
-        left; how many there were. It may be killed at any point and repeated. Raises `LimitExceeded`."""
+        """Erase a person's events of these types that occurred before an instant; how many there were. An opening with
+        what is carried of them takes their place. It may be killed at any point and repeated.
+
+        Raises `LimitExceeded` if more would change than one commit holds, and `StoreDamaged` if a state that is carried
+        over would be another one than before; the events are still there then.
+        """
         ...
 
     def finish(self) -> None:

@@ -187,7 +187,7 @@ class EventTypes:
         speaker = self._speakers.get(event.type)
         if speaker is None:
             return event.type
-        if not may_say(speaker, event):
+        if event.source_type != "internal" and not may_say(speaker, event):
             return UNSPOKEN
         return self._of_machine.get(event.type, event.type) if BY_MACHINE in event.marks else event.type
 

@@ -11,3 +11,10 @@ class Finding(NamedTuple):
     what: str
     sign: Literal["ok", "note", "fault"]
     seen: str
+    """The figures, and the names of what is not well."""
+    sentence: str = ""
+    """How it stands, for who has never looked at it."""
+    since: int = 0
+    """Since when it is so; 0: that is not known, or it is well."""
+    to_do: str = ""
+    """What to do about it; empty where it is well."""

@@ -1,7 +1,8 @@
 """How long events count: what a capability declares of the types that it makes or reads; none is erased too soon.
 
-What is folded of an event is gone with it. A type that counts for life, such as points spent, may never be erased by
-its age; one that counts for a time, such as a mail that a frequency cap looks back at, not before that has passed.
+What a projection carries over stays when its events go, see `threadline.kernel.opening`. What another one folds is gone
+with them: a type that it makes something of for life, such as a day of a streak, may never be erased by its age; one
+that counts for a time, such as a mail that a frequency cap looks back at, not before that has passed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from threadline.kernel.event_type import EventType
 from threadline.kernel.policy import Policy
+from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY
 
 
@@ -36,6 +38,8 @@ class Lasting:
     for_life: Mapping[str, str] = field(default_factory=dict)
     """Event type -> why."""
     until: Mapping[str, Until] = field(default_factory=dict)
+    until_any_but: Mapping[Until, Collection[str]] = field(default_factory=dict)
+    """How long every type that anyone may say counts -> those that do not."""
     if_read: Mapping[tuple[str, ...], Mapping[str, str]] = field(default_factory=dict)
     """A projection and a name in its view -> what counts for life where a policy reads that."""
     any_but: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -69,12 +73,19 @@ def erased_too_soon(declared: Iterable[object]) -> Iterator[str]:
     lasting = [value for value in values if isinstance(value, Lasting)]
     reads = (read for value in values if isinstance(value, Policy) for read in value.reads)
     read = {(read.projection, *read.path[:1]) for read in reads}
+    spoken_for = {value.name.partition(".")[0] for value in lasting}
+    bound = [
+        value
+        for value in values
+        if isinstance(value, Projection) and value.carries is None and value.name not in spoken_for
+    ]
     ours = {value.name for value in values if isinstance(value, EventType) and value.speaker != "anyone"}
     own = {value.name: value.lasts for value in values if isinstance(value, EventType) and value.lasts}
     lasting.append(Lasting("event types", own))
     for rule in (value for value in values if isinstance(value, Expiring)):
         for type in rule.types:
-            if problem := _too_soon(type, rule, lasting, read, type in ours):
+            problem = _too_soon(type, rule, lasting, read, type in ours)
+            if problem := problem or _not_carried(type, rule, lasting, bound):
                 yield f"{rule.place}: {rule.name}: {problem}"
 
 
@@ -92,9 +103,20 @@ def _too_soon(type: str, rule: Expiring, lasting: Iterable[Lasting], read: set[t
         if type in declared.results and not rule.drops_results:
             hint = f"{declared.results[type]}; write `drops_results: true` in the rule if these may become 0"
         longest = max(longest, declared.until.get(type, longest))
+        for until, others in declared.until_any_but.items() if not is_ours else ():
+            longest = max(longest, longest if type in others else until)
     if hint:
         return f"events of type {type!r} cannot be erased by age: {hint}"
     needed = -(-longest.microseconds // DAY)
     if rule.days >= needed:
         return ""
     return f"events of type {type!r} count for {needed} days: {longest.why}; write {needed} or more"
+
+
+def _not_carried(type: str, rule: Expiring, lasting: Iterable[Lasting], bound: Iterable[Projection]) -> str:
+    """Why a type cannot be erased of which nobody says anything: of what is folded of it nothing would stay."""
+    if rule.drops_results and any(type in declared.results for declared in lasting):
+        return ""
+    name = next((projection.name for projection in bound if projection.fold_of(type) is not None), "")
+    reason = f"{name!r} is folded of them, and has no sum that stays when they go"
+    return f"events of type {type!r} cannot be erased by age: {reason}" if name else ""

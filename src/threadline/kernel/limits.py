@@ -83,6 +83,8 @@ DISTINCT_VALUES_MAX = 1_000
 
 # --- definitions ----------------------------------------------------------------------------
 
+DEFINITIONS_BY_HAND_BYTES_MAX = 1_000_000
+"""The text of all definitions that are made by hand, bytes."""
 DEFINITIONS_DEPTH_MAX = 250
 """Lists and mappings of YAML inside one another; no definition has so many."""
 DEFINITIONS_REPEATED_MAX = 100_000
@@ -154,6 +156,17 @@ MAIL_CHAIN_MAX = 1_000
 of its own."""
 MAIL_DEPTH_MAX = 500
 """Elements of MJML inside one another; the library that reads it calls itself for each."""
+MAIL_BLOCKS_MAX = 100
+"""Blocks of one mail, or of one of its columns."""
+MAIL_COLUMNS_MAX = 4
+MAIL_LANGUAGES_MAX = 50
+"""Languages of one template, beside the first."""
+PICTURE_BYTES_MAX = 2 * 1_024 * 1_024
+"""One picture of a mail; as base64 in JSON it stays below `REQUEST_BYTES_MAX`, and below `BATCH_BYTES_MAX`."""
+PICTURE_PIXELS_MAX = 4_000
+"""The width of a picture, and its height."""
+PICTURES_MAX = 500
+"""Pictures of one workspace."""
 MAIL_CAPS_MAX = 10
 MAIL_CAP_MAX = 50
 """Mails that a frequency cap may allow."""
@@ -300,14 +313,18 @@ SEEN_TYPES_MAX = 10_000
 """Event types of a log that are listed."""
 SEEN_TYPES_EVENTS_MAX = 10_000
 """Events that are read to list their types where no search index has them."""
-SEEN_TAGS_EVENTS_MAX = 1_000
-"""Events in which a tag is sought that is near to one that nobody has: a short read stays one in a large store."""
+SEEN_TAGS_MAX = 500
+"""Tags that are offered, and among which one is sought that is near to one that nobody has: each is a range read."""
 CORRELATED_EVENTS_MAX = 500
 """Events of one answer of `search correlate`."""
 
 # --- what is sent because of what was so before ---------------------------------------------
 UNASKED_EFFECTS_MAX = 100
 """Mails, webhooks and the like that an import or changed definitions may cause without being confirmed."""
+UPLOAD_BYTES_MAX = 32 * 1024 * 1024
+"""Of a file that is uploaded to be imported."""
+UPLOADS_MAX = 8
+"""Files that a server holds to be imported; the oldest that nobody reads makes room."""
 FORETOLD_ROWS_MAX = 50_000
 """Rows of a file that are rehearsed, all of them in memory, to say what the import causes."""
 
@@ -343,3 +360,10 @@ ANALYTICS_STEPS_MAX = 10
 """Steps of a funnel."""
 ANALYTICS_VALUES_MAX = 50
 """Values of a break-down; the rest is one row."""
+
+# --- deliveries -----------------------------------------------------------------------------
+
+DELIVERIES_DAYS = 14
+"""How long attempts to call a webhook are kept with their requests."""
+DELIVERIES_MAX = 1_000
+"""How many are kept of a workspace, of those that failed and of those that did not, give or take a few."""

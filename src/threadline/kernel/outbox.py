@@ -8,9 +8,9 @@ import msgspec
 
 from threadline.kernel.effect import Effect
 from threadline.kernel.event import Recorded
-from threadline.kernel.sender import REST_SECONDS_MAX, Queue
+from threadline.kernel.sender import EFFECT_DONE, Exchange, Queue, rest_seconds
 from threadline.kernel.store import Item
-from threadline.kernel.time import SECOND, TIME_KEY_LENGTH, believed_until
+from threadline.kernel.time import SECOND, TIME_KEY_LENGTH, is_over, time_key, time_of_key
 from threadline.kernel.typed import prepared
 
 
@@ -55,6 +55,11 @@ class PendingEffect(NamedTuple):
         """Sorts effects of one person by when they were requested; empty, which is before all others, where that is
         not known: of those of earlier releases, and those that an operator has sent again."""
         return self.item.key.sort.partition(".")[0][TIME_KEY_LENGTH:]
+
+    @property
+    def due_at(self) -> int:
+        """When its next attempt is due."""
+        return time_of_key(self.item.key.sort[:TIME_KEY_LENGTH])
 
     @property
     def first_due(self) -> int:
@@ -114,6 +119,37 @@ class UnknownEffect(NamedTuple):
         return self.item.key.sort
 
 
+class Attempt(NamedTuple):
+    """An attempt to carry out an effect, with what was sent and what came back. Kept for a while; see
+    `threadline.engine.delivery.attempts`."""
+
+    at: int
+    pending: PendingEffect
+    """As it was before the attempt."""
+    queue: str
+    """The queue that it was in."""
+    outcome: str
+    """The type of its event."""
+    next_at: int
+    """When it was to be tried again; 0: not by itself."""
+    exchange: Exchange
+
+    @property
+    def id(self) -> str:
+        """Of this attempt; sorts by time."""
+        return attempt_id(self.at, self.pending)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the other side took it."""
+        return self.outcome == EFFECT_DONE
+
+
+def attempt_id(at: int, pending: PendingEffect) -> str:
+    """The id of an attempt at an instant."""
+    return f"{time_key(at)}.{pending.id}.{pending.attempts:05}"
+
+
 class EffectStatus(NamedTuple):
     """An effect that a policy emitted, and its outcomes."""
 
@@ -126,6 +162,17 @@ class EffectStatus(NamedTuple):
     """The event of each attempt. An effect without any that neither waits nor is parked was never in the outbox."""
     unknown: bool = False
     """Whether it was claimed and nobody knows yet whether it happened."""
+
+
+class Foreseen(NamedTuple):
+    """What would become of an effect that waits, if it was due now."""
+
+    outcome: str = ""
+    """The type of the event that would settle it without sending it; empty: it would be sent, or postponed."""
+    why: str = ""
+    """The reason of that event, or of the postponement."""
+    until: int = 0
+    """Until when it would be postponed; 0: it would not."""
 
 
 class CausedEffect(NamedTuple):
@@ -151,8 +198,8 @@ class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     rest_until: int = 0
 
     def rests_at(self, now: int) -> bool:
-        """Whether the destination is left alone at an instant; an end that no rest can have is not believed."""
-        return now < believed_until(self.rest_until, now, REST_SECONDS_MAX * SECOND)
+        """Whether the destination is left alone at an instant; an end that this rest cannot have is not believed."""
+        return not is_over(self.rest_until, now, rest_seconds(self.rests - 1) * SECOND)
 
 
 class QueueState(NamedTuple):

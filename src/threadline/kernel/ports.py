@@ -12,9 +12,9 @@ over an engine on a memory store:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from threadline.kernel.access import Accounts, Credentials
+from threadline.kernel.access import Accounts, Credentials, PasswordLinks, SecondFactors
 from threadline.kernel.analytics import AnalyticsPort
 from threadline.kernel.applied import (
     Advanced,
@@ -354,6 +354,11 @@ class Maintenance(FilledIndexes, Protocol):
         """A hash of the definitions in force, the same in every process that goes by these."""
         ...
 
+    @property
+    def by_hand(self) -> int:
+        """The version of what is made by hand that this process goes by; 0: none."""
+        ...
+
     def reload(self) -> Maintenance:
         """Read the definitions again and put them in force; answers what does the same by the new ones.
 
@@ -361,10 +366,10 @@ class Maintenance(FilledIndexes, Protocol):
         """
         ...
 
-    def declare(self, section: str, name: str, text: str) -> Maintenance:
-        """Write a definition into the files of definitions and put it in force; answers as `reload` does.
+    def fingerprint_with(self, by_hand: str) -> str:
+        """The `fingerprint` that definitions would have if this text were all that is made by hand.
 
-        Raises what `reload` raises, after which the files are as they were; `Conflict` where they cannot be written.
+        Raises what `reload` would raise then; `Conflict` where no server runs.
         """
         ...
 
@@ -395,6 +400,10 @@ class SharedValues(Protocol):
 
     def fresh(self, workspace: str, name: str) -> Any:
         """The value as the store has it now."""
+        ...
+
+    def writes(self, workspace: str, name: str, writes: Sequence[Put | Delete]) -> list[Put | Delete]:
+        """Such changes with what belongs to them: for another commit, after which the engine reloads."""
         ...
 
     def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
@@ -521,6 +530,47 @@ class Doctor(Protocol):
         ...
 
 
+Value = tuple[Any, int | None]
+"""A value in plain data, and the next instant at which time alone may change it; None: never."""
+
+
+class ValueAsked(NamedTuple):
+    """Which value is asked for, of whom, and when."""
+
+    workspace: str
+    name: str
+    """Such as ``features/monetary_total``."""
+    content: str
+    """Changes with every definition that decides the value."""
+    look: Callable[[Person, int], Value]
+    """A person's value at an instant: it depends on nothing but these and the definitions."""
+    now: int
+
+
+class ValuesRead(NamedTuple):
+    """The values of people."""
+
+    values: Sequence[tuple[str, Any]]
+    """By person, in no particular order."""
+    last: str
+    """Up to which id everybody is among them; empty: everybody is."""
+    as_of: int
+    """The instant that they are of: now, or what another process took for it a moment ago."""
+
+
+class PeopleValues(Protocol):
+    """A value of each person of a workspace, such as a feature as of now. Where it is kept, somebody is looked at again
+    only if something of theirs was recorded since, or if time alone may have changed the value."""
+
+    def read(self, asked: ValueAsked, is_over: Callable[[], bool] = lambda: False) -> ValuesRead:
+        """The values of everybody; where time ``is_over`` before, of those whose ids come first."""
+        ...
+
+    def close(self) -> None:
+        """Release files."""
+        ...
+
+
 class Ports(Protocol):
     """What the engine gives to every operation: a port for each thing that it does."""
 
@@ -547,6 +597,16 @@ class Ports(Protocol):
     @property
     def confined(self) -> Confined:
         """See `Confined`."""
+        ...
+
+    @property
+    def second_factors(self) -> SecondFactors:
+        """See `SecondFactors`."""
+        ...
+
+    @property
+    def password_links(self) -> PasswordLinks:
+        """See `PasswordLinks`."""
         ...
 
     @property
@@ -597,6 +657,11 @@ class Ports(Protocol):
     @property
     def maintenance(self) -> Maintenance:
         """See `Maintenance`."""
+        ...
+
+    @property
+    def people_values(self) -> PeopleValues:
+        """See `PeopleValues`."""
         ...
 
     @property

@@ -50,6 +50,8 @@ class Postponed(msgspec.Struct, frozen=True, kw_only=True):
 
     until: int
     """Microseconds; an instant that is not after now means: soon."""
+    why: str = ""
+    """What holds it up, in a word of ours such as ``quiet_hours``."""
 
 
 Answer = Prepared | Postponed | Outcome

@@ -21,17 +21,19 @@ any instant.
 | ``depends`` | a view that changes with time (windows, expiry), or needs single events again |
 | ``faster`` | the same result in less time: a compiled fold, a partial view, a merge of two states |
 | ``fingerprint`` | a fold that definitions shape |
+| ``carries`` | a state that outlives its events, see `threadline.kernel.opening` |
 
 The laws to try it by are `threadline.testing.projection_laws`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from threadline.kernel.event import Recorded
+from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.view_parts import Parts
 
 State = Any
@@ -121,6 +123,11 @@ class Faster:
     events can tell; then it has left both as they were. It spares a join reading the log."""
 
 
+def is_handled(handles: frozenset[str] | None, event_type: str) -> bool:
+    """Whether events of a type are among those that are handled; None: every type but system types."""
+    return not event_type.startswith(SYSTEM_PREFIX) if handles is None else event_type in handles
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """How one kind of knowledge about a person is derived from the person's events.
@@ -134,7 +141,8 @@ class Projection:
 
     `view` says what the state means at ``now``. Only events before ``now`` may count; the engine makes
     sure that the state holds none later. Where the view needs single events again (at the cut edge of a
-    window) `Depends.edges` names them, and the engine passes them in, each once, in (occurred_at, id) order.
+    window) `Depends.edges` names them, and the engine passes them in, each once, in (occurred_at, id) order. Before any
+    event a state shows the same at every instant, in plain data: that is read once, for everybody.
     """
 
     name: str
@@ -154,8 +162,15 @@ class Projection:
     in_place: Callable[[State, Recorded], bool] | None = None
     """For an `ordered` one: whether a late event may be folded into this state as it is, because the result is the
     same as in occurred order. It saves reading the log."""
+    in_parts: bool = False
+    """Whether a state that is a large dict may come as a `PackedDict`, which unpacks what is asked for. Then no part of
+    it may be handed on in a view as it is."""
     fingerprint: str = ""
     """A hash of whatever definitions shape the fold; states of another fingerprint are folded again."""
+    carries: Mapping[str, str] | None = None
+    """What stays of events that are erased by their age: by the name of each part of the state that stands for itself,
+    what shapes it; under an empty name the whole state. Then it commutes, `Faster.merge` answers for any two states,
+    and no view needs such an event again. None: it cannot, and a rule of retention about what it folds is refused."""
     timeless: Callable[[State], State] | None = None
     """A state without what depends on the order of arrival on purpose (times of recording); None: nothing does."""
 
@@ -163,6 +178,12 @@ class Projection:
     def look(self) -> Look:
         """The whole view."""
         return Look(self.view, self.depends.edges)
+
+    def fold_of(self, event_type: str) -> Fold | None:
+        """The fold for events of one type, compiled where there is one; None where they have no effect."""
+        if not is_handled(self.handles, event_type):
+            return None
+        return compiled(event_type) if (compiled := self.faster.fold) is not None else self.fold
 
     def after(self, state: State, recorded: Recorded) -> State:
         """The state with one more event in it, of a type that is handled."""

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from threadline.kernel.calendar import day_of
+from threadline.kernel.calendar import day_of, zone_named
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event
 from threadline.kernel.fixed import read_currency, to_fixed
 from threadline.kernel.time import parse_time
-from threadline.kernel.zones import zone_named
 
 Meaning = Literal[
     "number",

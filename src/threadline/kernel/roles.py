@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol, get_args
 
-Role = Literal["viewer", "marketer", "operator", "admin"]
+Role = Literal["viewer", "support", "marketer", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
-"""From the one that may least to the one that may everything: each may what those before it may."""
+"""Of viewer, marketer, operator and admin each may what those before it may. Support may read, and do what a person who
+writes in asks for; an admin may that as well."""
+
+SUPPORTING = frozenset(
+    {
+        "consent_change",
+        "erasures_list",
+        "erasures_show",
+        "memory_remember",
+        "memory_retract",
+        "memory_unretract",
+        "people_erase",
+        "people_export",
+        "people_merge",
+        "people_unmerge",
+    }
+)
+"""Operations that support may call besides reading: merge two people and undo it, correct a fact, unsubscribe and
+subscribe, export, and erase with its certificate."""
 
 _MARKETING = frozenset(
     {
@@ -27,6 +45,7 @@ _OPERATING = frozenset(
     {
         "definitions",
         "effects",
+        "gallery",
         "jobs",
         "messages",
         "people",
@@ -39,11 +58,12 @@ _OPERATING = frozenset(
     }
 )
 """The same for an operator."""
-_OF_ACCOUNTS = frozenset({"definitions", "rules", "what_if"})
+_OF_ACCOUNTS = frozenset({"definitions", "gallery", "rules", "what_if"})
 """Of these whoever signs in with a token may call no more than the token may by itself: one that sends events must not
 decide which rules and definitions count."""
 _ADMIN_ONLY = frozenset({"people_erase", "people_export"})
-"""Operations of these groups that remain an admin's: they cannot be undone, or hand out all of a person's data."""
+"""Operations of these groups that an operator may not call: they cannot be undone, or hand out all of a person's data.
+"""
 
 
 class Asked(Protocol):
@@ -72,6 +92,8 @@ def allows(role: Role, operation: Asked, *, by_token: bool = False) -> bool:
     """
     if role == "admin" or operation.scope == "read":
         return True
+    if role == "support":
+        return operation.name in SUPPORTING
     if role == "viewer" or operation.name in _ADMIN_ONLY:
         return False
     group = "" if operation.group is None else operation.group.name

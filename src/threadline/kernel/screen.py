@@ -62,6 +62,11 @@ class Part(NamedTuple):
     is_document: bool = False
     """Whether `load` gives a page of its own as ``document``, such as a mail: shown in a frame, where nothing of it
     can run, load or reach the console. It has no template."""
+    download: str = ""
+    """The operation with a media type whose result it is, as a file; `load` gives its parameters. It has no
+    template."""
+    file: str = ""
+    """The name of the file as which ``document`` is sent, where it is not shown: a table as CSV."""
 
 
 class Fresh(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,10 +27,55 @@ class Document(msgspec.Struct, frozen=True, gc=False):
     """The status of a decision."""
     links: tuple[str, ...] = ()
     """Ids that the event names: its cause, the event that it decides about, the effect whose outcome it is."""
+    is_activity: bool = True
+    """Whether the person was seen at the time of the event."""
+    naming: str = ""
+    """The identifiers of the event, as one text."""
+    is_naming: bool = False
+    """Whether it says more of who its person is than its identifiers do."""
 
 
 Documents = Callable[[Recorded], Document]
 """What makes the document of an event. Pure, so that an index that is built anew is the same."""
+
+
+class NamedPerson(msgspec.Struct, frozen=True, gc=False):
+    """A person as an index has them: by what names them now."""
+
+    id: str
+    workspace: str
+    threads: tuple[str, ...]
+    name: str
+    """What lists that are sorted by name go by, folded."""
+    text: str
+    """What names them, folded, each on a line of its own."""
+    created_at: int
+    last_seen_at: int | None
+
+
+PeopleOf = Callable[[Sequence[str]], Mapping[str, NamedPerson]]
+"""By thread, the people to whom threads belong now; who has gone or cannot be read is left out."""
+PeopleOrder = Literal["last_seen", "created", "name"]
+
+
+class PeopleQuery(NamedTuple):
+    """Which people of a workspace, and in which order."""
+
+    workspace: str
+    texts: tuple[tuple[str, ...], ...] = ()
+    """Somebody matches whose text has all parts of one of these; none given: everybody."""
+    order: PeopleOrder = "last_seen"
+    is_descending: bool = True
+    seen_from: int | None = None
+    seen_before: int | None = None
+    among: tuple[str, ...] | None = None
+    """Only people with these ids; None: anybody."""
+    without: tuple[str, ...] = ()
+    """Nobody with these ids."""
+    is_counted: bool = True
+    """Whether the total is asked for; of many it takes longer than the page."""
+    cursor: str = ""
+    limit: int = 25
 
 
 class Phrase(NamedTuple):
@@ -104,6 +149,20 @@ class Matches(NamedTuple):
     facets: Facets | None = None
 
 
+class PeopleMatches(NamedTuple):
+    """A page of people."""
+
+    cursors: dict[str, str]
+    """By id, in order, the cursor with which the list goes on after each."""
+    is_last: bool
+    """Whether nobody comes after them."""
+    total: int
+    """How many people match, on all pages; 0 where it was not asked for."""
+    is_total: bool
+    """False: there are more than ``total``, and they were not counted."""
+    progress: IndexProgress
+
+
 class IndexStatus(NamedTuple):
     """An index as operators see it."""
 
@@ -121,6 +180,13 @@ class SearchIndex(Protocol):
         """The matches of a query, after catching up, but with at most `SEARCH_CATCH_UP_EVENTS` entries of the feed.
 
         Raises `Unavailable` without an index.
+        """
+        ...
+
+    def people(self, query: PeopleQuery) -> PeopleMatches:
+        """The people who match now, after catching up as `search` does.
+
+        Raises `Unavailable` without an index, and `NotConfigured` where the index has events only.
         """
         ...
 

@@ -29,6 +29,7 @@ import msgspec
 from threadline.kernel.effect import Effect
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
+from threadline.kernel.typed import prepared
 
 DESTINATION_FAILURES_MAX = 5
 """Failures in a row after which a destination is left alone for a while."""
@@ -59,6 +60,24 @@ def rest_seconds(times: int) -> int:
     return int(min(REST_SECONDS_FIRST * 2 ** min(times, 20), REST_SECONDS_MAX))
 
 
+@prepared
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to another system and its answer, short and without secrets, for operators to look at."""
+
+    url: str
+    """Without its query."""
+    headers: dict[str, str]
+    body: str
+    """Its beginning."""
+    milliseconds: int
+    status: int = 0
+    """0: no answer came."""
+    answer: str = ""
+    """The beginning of the body of an answer that is not a success."""
+    problem: str = ""
+    """Why no answer came."""
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an effect. It becomes an event in the person's thread."""
 
@@ -69,6 +88,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Set when the effect did not happen and should be tried again after this long."""
     parked: str = ""
     """Why it did not happen and will not happen by itself; it is a dead letter until somebody redrives it."""
+    exchange: Exchange | None = None
+    """What was sent and what came back, where a sender shows that."""
     destination: Literal["healthy", "failing", "gone"] = "healthy"
     """What this says about the destination: ``failing`` counts towards leaving the queue alone for a while; after
     ``gone`` nothing is sent there until somebody allows it again."""
@@ -119,6 +140,8 @@ class Queue:
     per_second: float | None = None
     """Effects that are sent in a second at most; None: as many as can be. One process at a time sends a queue, so it
     is the rate of the destination."""
+    title: str = ""
+    """What people call it, in a sentence; empty: by its name."""
 
 
 S = TypeVar("S")

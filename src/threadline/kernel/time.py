@@ -81,6 +81,14 @@ def believed_until(until: int, now: int, longest: int) -> int:
     return until if until - now <= longest else now
 
 
+def is_over(until: int, now: int, longest: int) -> bool:
+    """Whether something that one process gives to another for ``longest`` at most, such as a session, has ended.
+
+    What a clock that was ahead has given until a later day is over.
+    """
+    return now >= believed_until(until, now, longest + CLOCK_SKEW_MAX)
+
+
 def parse_time(text: str) -> int:
     """Microseconds of an RFC 3339 / ISO 8601 instant; a date alone is its midnight, no offset means UTC.
 

@@ -47,3 +47,7 @@ class Web(Protocol):
     def get(self, url: str, bytes_max: int) -> bytes:
         """The body at an address, at most so long; redirects are not followed. Raises `Unavailable`."""
         ...
+
+    def texts(self, name: str) -> list[str]:
+        """What DNS has of a name as texts (TXT); none where there is no such name. Raises `Unavailable`."""
+        ...

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.kernel.store import (
+    ERASED_THREAD,
     Batch,
     Delete,
     FeedEntry,
@@ -30,11 +31,15 @@ from threadline.kernel.store import (
     Range,
     Refusal,
     Span,
+    check_batches,
+    check_erase,
+    check_page,
+    check_shard,
     erased,
     is_erased,
     only,
+    text_bytes,
 )
-from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard, text_bytes
 from threadline.stores.plan import BUILT_ON_REFUSED
 
 # Python compares text by code points, which is the order of its UTF-8 bytes as well; so text is kept as it is.
@@ -183,7 +188,7 @@ class MemoryStore:
 
     def _append(self, entry: LogEntry) -> None:
         self._positions[entry.id] = len(self._log)
-        if not is_erased(entry):
+        if entry.thread != ERASED_THREAD:
             insort(self._threads.setdefault(entry.thread, []), (entry.occurred_at, entry.sequence, len(self._log)))
         self._log.append(entry)
 

@@ -17,8 +17,8 @@ from threadline.stores.dynamodb.layout import (
     EXPIRES,
     FRAME,
     PAGE,
-    PLAIN,
     POSITION,
+    ROW,
     VERSION,
     Attributes,
     PageKey,
@@ -175,7 +175,7 @@ def _action(write: Write, written: Shape | None, place: Place, clause: Clause) -
         # It increments a version that it has not read, so a repeated request is refused; `is_own` recognises that.
         conditions.append(f"(attribute_not_exists(#{POSITION}) OR #{POSITION} <> :{POSITION})")
     # An update leaves the mark of a frame where it is, and nothing else of what was there.
-    gone = [f"#{name}" for name in (PLAIN, DEFLATED, DIFFERENCE, EXPIRES) if name not in attributes]
+    gone = [f"#{name}" for name in (ROW, DEFLATED, DIFFERENCE, EXPIRES) if name not in attributes]
     sets = [f"#{name} = :{name}" for name in attributes]
     sets.append(f"#{VERSION} = if_not_exists(#{VERSION}, :before) + :one")
     update = f"SET {', '.join(sets)} REMOVE {', '.join(gone)}"

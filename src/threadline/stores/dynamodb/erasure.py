@@ -19,7 +19,7 @@ from threadline.stores.dynamodb.layout import (
     DEAD,
     DEFLATED,
     PK,
-    PLAIN,
+    ROW,
     Attributes,
     PageKey,
     id_item,
@@ -73,7 +73,7 @@ def _replace(client: Client, ids: frozenset[str], key: PageKey) -> set[str]:
     if rest:
         keys.append(key.sibling(key.thread, key.sort[:16], len(keys)))
         laid.append((keys[-1], rest))
-    was = next(name for name in (PLAIN, DEFLATED) if name in entry)
+    was = next(name for name in (ROW, DEFLATED) if name in entry)
     changed = {**entry_key, **pack_journal(batches)}
     actions: list[Body] = [
         # The two are not read at one instant: the entry may be that of somebody who has replaced the page since.

@@ -16,14 +16,15 @@ from collections.abc import Iterable, Mapping
 
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Key
+from threadline.stores.compression import item_damaged
 from threadline.stores.dynamodb.client import Client, Refused
 from threadline.stores.dynamodb.difference import Frame, restored
 from threadline.stores.dynamodb.layout import (
     DEFLATED,
     DIFFERENCE,
     FRAME,
-    PLAIN,
     POSITION,
+    ROW,
     Attributes,
     content,
     frame_key,
@@ -85,10 +86,10 @@ class Frames:
         frames = {key: self.known(key) for key in short}
         missing = [frame_key(key) for key, frame in frames.items() if not _fits(frame, short[key])]
         for stored in get_many(self._client, missing).values():
-            frame = Frame(stored[POSITION], version_of(stored), content(stored))
+            frame = Frame(stored[POSITION], version_of(stored), _content(stored))
             frames[key_of(stored)] = frame
             self.learn(key_of(stored), frame)
-        values = {key: content(item) for key, item in items.items() if key not in short}
+        values = {key: _content(item) for key, item in items.items() if key not in short}
         for key, item in short.items():
             near = frames[key]
             if near is not None and _fits(near, item):
@@ -105,7 +106,7 @@ class Frames:
     def _dissolve(self, key: Key, item: Attributes, value: bytes) -> None:
         table = self._client.address.table
         attributes = {
-            name: attribute for name, attribute in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)
+            name: attribute for name, attribute in item.items() if name not in (ROW, DEFLATED, DIFFERENCE, FRAME)
         }
         put = {
             "TableName": table,
@@ -121,6 +122,13 @@ class Frames:
             self._client.call("TransactWriteItems", {**request, "ReturnConsumedCapacity": "TOTAL"})
         except Refused:
             return  # another process has written it; a caller that still meets a frame tries again
+
+
+def _content(item: Attributes) -> bytes:
+    try:
+        return content(item)
+    except ValueError as error:
+        raise item_damaged(key_of(item), version_of(item), f": {error}") from None
 
 
 def _fits(frame: Frame | None, item: Attributes) -> bool:

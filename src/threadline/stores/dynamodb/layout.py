@@ -26,13 +26,15 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.store import Key, LogEntry
 from threadline.kernel.time import DAY, SECOND
+from threadline.stores.compression import BODIES, VALUES, Compression
 
 Attributes = dict[str, Any]
 """An item as DynamoDB's JSON writes it: name -> {type: value}. Bytes go out as they are and come back as base64."""
 
 PK, SK = "pk", "sk"
 VERSION, POSITION, EXPIRES, DIGEST, PAGE = "n", "p", "ttl", "d", "g"
-PLAIN, DEFLATED, DIFFERENCE = "v", "z", "y"
+ROW, DEFLATED, DIFFERENCE = "v", "z", "y"
+"""What holds a value: the row of `compression.py`; deflated, as former versions wrote it; `difference.py`."""
 FRAME = "f"
 """Which frame lies beside an item: the mark of the place of its making."""
 DEAD = "x"
@@ -45,8 +47,8 @@ JOURNAL_SHARDS = 4
 PAGE_SPAN = 7 * DAY
 """The most time between two events of a page: a search for an instant reads at most so far beyond."""
 PAGE_BYTES_MAX = ITEM_BYTES_MAX
-_COMPRESS_BYTES_MIN = 160
-_DEFLATE_LEVEL = 6
+_LEVEL = 9
+"""Of compression: units count bytes, and the time that it takes is little beside that of a call."""
 _TABLE_BYTES_MAX = 1_000
 _OFFSET = 1 << 63
 
@@ -151,21 +153,24 @@ def has_expired(item: Attributes, now: int) -> bool:
     return expires is not None and int(expires["N"]) * SECOND <= now
 
 
-def packed(value: bytes) -> Attributes:
-    """A value as the one attribute that holds it: deflated where that is shorter, because units count bytes."""
-    if len(value) >= _COMPRESS_BYTES_MIN:
-        engine = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -15, 9)
-        short = engine.compress(value) + engine.flush()
-        if len(short) < len(value):
-            return {DEFLATED: {"B": short}}
-    return {PLAIN: {"B": value}}
+_values, _pages = Compression(VALUES, _LEVEL), Compression(BODIES, _LEVEL)
 
 
-def content(item: Attributes) -> bytes:
-    """The value of `packed`."""
+def packed(value: bytes, compression: Compression = _values) -> Attributes:
+    """A value as the one attribute that holds it: compressed where that is shorter, because units count bytes."""
+    [row] = compression.compressed([value])
+    return {ROW: {"B": row}}
+
+
+def content(item: Attributes, compression: Compression = _values) -> bytes:
+    """The value of `packed`. Raises ValueError for one that is not as it was written."""
     if DEFLATED in item:
-        return zlib.decompress(b64decode(item[DEFLATED]["B"]), -15)
-    return b64decode(item[PLAIN]["B"])
+        try:
+            return zlib.decompress(b64decode(item[DEFLATED]["B"]), -15)
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+    [value] = compression.restored([b64decode(item[ROW]["B"])])
+    return value
 
 
 # --- events ---------------------------------------------------------------------------------
@@ -232,7 +237,7 @@ def _chunks(group: Iterable[tuple[int, LogEntry]]) -> Iterable[list[tuple[int, L
 def pack_page(chunk: Sequence[tuple[int, LogEntry]]) -> Attributes:
     """The attribute that holds the events of a page."""
     return packed(
-        _pack([(n, e.sequence, e.occurred_at, e.type, bytes.fromhex(e.id), e.digest, e.body) for n, e in chunk])
+        _pack([(n, e.sequence, e.occurred_at, e.type, bytes.fromhex(e.id), e.digest, e.body) for n, e in chunk]), _pages
     )
 
 
@@ -242,8 +247,8 @@ def unpack_page(item: Attributes) -> list[tuple[int, LogEntry]]:
         return []
     thread = item[PK]["S"][1:]
     try:
-        events = _unpack_events(content(item))
-    except (zlib.error, msgspec.MsgspecError, ValueError, KeyError):
+        events = _unpack_events(content(item, _pages))
+    except (msgspec.MsgspecError, ValueError, KeyError):
         # One entry that cannot be read stands for the page, so that the pages around it can.
         return [(0, LogEntry(thread, 0, int(item[SK]["S"][:16], 16) - _OFFSET, "", "", 0, b"?"))]
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadline.kernel.store import LogEntry
 from threadline.stores.dynamodb.client import Client, Refused
-from threadline.stores.dynamodb.layout import DEFLATED, PLAIN, PageKey, pack_page, page_key, unpack_page
+from threadline.stores.dynamodb.layout import DEFLATED, ROW, PageKey, pack_page, page_key, unpack_page
 from threadline.stores.dynamodb.reading import get_many
 
 
@@ -15,7 +15,7 @@ def mend_page(client: Client, key: PageKey, damaged: LogEntry, good: LogEntry) -
         if damaged not in (entry for _, entry in events) or good.thread != key.thread:
             continue
         mended = pack_page([(number, good if entry == damaged else entry) for number, entry in events])
-        content = next(name for name in (PLAIN, DEFLATED) if name in item)
+        content = next(name for name in (ROW, DEFLATED) if name in item)
         put = {
             "TableName": client.address.table,
             "Item": {**{name: attribute for name, attribute in item.items() if name != content}, **mended},

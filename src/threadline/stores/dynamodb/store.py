@@ -19,11 +19,15 @@ from threadline.kernel.store import (
     Range,
     Refusal,
     Span,
+    check_batches,
+    check_erase,
+    check_page,
+    check_shard,
     event_pages,
     only,
+    text_bytes,
 )
 from threadline.kernel.time import Clock
-from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard, text_bytes
 from threadline.stores.dynamodb import commit as writing
 from threadline.stores.dynamodb import layout, reading
 from threadline.stores.dynamodb.address import parse

@@ -14,6 +14,7 @@ from typing import Any
 
 from threadline.kernel.errors import StoreBusy
 from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Refusal
+from threadline.stores import compression
 from threadline.stores.plan import Plan, decide
 from threadline.stores.postgres.connection import Collided, Connections, Lost, Patience
 from threadline.stores.postgres.rows import Ask, Row, Tables, columns, utf8
@@ -138,9 +139,11 @@ def _item_columns(
     new: list[Row] = []
     free: list[Row] = []
     committed = (batch for batch, refusal in zip(batches, plan.outcomes, strict=True) if refusal is None)
-    for key in {write.key for batch in committed for write in batch.writes}:
+    keys = list({write.key for batch in committed for write in batch.writes})
+    written = [(plan.items[key] or (0, b"")) if key in plan.items else (None, b"") for key in keys]
+    values = compression.values.compressed([value for _, value in written])
+    for key, (version, _), value in zip(keys, written, values, strict=True):
         now, packed = versions.get(key), _packed(key, numbers)
-        version, value = (plan.items[key] or (0, b"")) if key in plan.items else (None, b"")
         if now is None and version:
             free.append((*packed, version, value))
         elif now is None or now > 0:
@@ -154,9 +157,10 @@ def _item_columns(
 def _log_columns(entries: Sequence[LogEntry]) -> list[list[Any]]:
     """The log's rows in the order of ids, in which everybody inserts; ``ordinal`` keeps the order of the commit."""
     unhex = bytes.fromhex
+    bodies = compression.bodies.compressed([entry.body for entry in entries])
     rows = [
-        (ordinal, unhex(e.thread), e.sequence, e.occurred_at, utf8(e.type), unhex(e.id), e.digest, e.body)
-        for ordinal, e in enumerate(entries, 1)
+        (ordinal, unhex(e.thread), e.sequence, e.occurred_at, utf8(e.type), unhex(e.id), e.digest, body)
+        for ordinal, (e, body) in enumerate(zip(entries, bodies, strict=True), 1)
     ]
     return columns(sorted(rows, key=lambda row: row[5]), 8)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import LogEntry
+from threadline.stores import compression
 
 Row = tuple[Any, ...]
 Ask = Callable[[str, Sequence[Any]], list[Row]]
@@ -37,10 +38,16 @@ class Tables:
         return self.numbers(ask, wanted)
 
 
-def log_entry(row: Row) -> LogEntry:
-    """The entry of a row (thread, sequence, occurred_at, type, id, digest, body)."""
-    thread, sequence, occurred_at, type, id, digest, body = row
-    return LogEntry(thread.hex(), sequence, occurred_at, type.decode(errors="replace"), id.hex(), digest, body)
+def log_entries(rows: Sequence[Row]) -> list[LogEntry]:
+    """The entries of rows (thread, sequence, occurred_at, type, id, digest, stored body).
+
+    A body that cannot be read stays as it is stored, for a damaged row must not keep the others from being read.
+    """
+    bodies = compression.bodies.readable([row[6] for row in rows])
+    return [
+        LogEntry(thread.hex(), sequence, occurred_at, type.decode(errors="replace"), id.hex(), digest, body)
+        for (thread, sequence, occurred_at, type, id, digest, *_), body in zip(rows, bodies, strict=True)
+    ]
 
 
 def utf8(text: str) -> bytes:

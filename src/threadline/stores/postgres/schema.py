@@ -185,9 +185,16 @@ EXCEPTION WHEN feature_not_supported THEN
     ALTER TABLE item ALTER COLUMN value SET STORAGE EXTERNAL;
 END $$"""
 
+# A compressor of the server's own gains nothing with what is compressed already.
+_COMPRESSED = (
+    "ALTER TABLE item ALTER COLUMN value SET STORAGE EXTERNAL",
+    "ALTER TABLE log ALTER COLUMN body SET STORAGE EXTERNAL",
+)
+
 MIGRATIONS = (
     Migration(1, "tables of items and events", 1, (*_TABLES, _APPLY, _LOOK, _FEED)),
     Migration(2, "values compressed by lz4, or not at all", 1, (_VALUES,)),
+    Migration(3, "values and events compressed by Threadline", 3, _COMPRESSED),
 )
 
 KNOWN = MIGRATIONS[-1].number

@@ -18,14 +18,18 @@ from threadline.kernel.store import (
     Refusal,
     Span,
     by_thread,
+    check_batches,
+    check_erase,
+    check_page,
+    check_shard,
     only,
 )
 from threadline.settings import Settings
-from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
+from threadline.stores import compression
 from threadline.stores.postgres import schema as postgres_schema
 from threadline.stores.postgres.commit import Commits
 from threadline.stores.postgres.connection import Connections, address_of
-from threadline.stores.postgres.rows import Ask, Tables, columns, log_entry, utf8
+from threadline.stores.postgres.rows import Ask, Tables, columns, log_entries, utf8
 
 _GET = """SELECT tbl, partition, sort, version, value
     FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)
@@ -132,9 +136,11 @@ class PostgresStore:
         wanted = [(numbers[table], partition, sort) for table, partition, sort in packed if table in numbers]
         if not wanted:
             return [None] * len(keys)
-        by_key = {row[:3]: row[3:] for row in self._ask(_GET, columns(wanted, 3))}
-        rows = (by_key.get((numbers.get(table), partition, sort)) for table, partition, sort in packed)
-        return [None if row is None else Item(key, *row) for key, row in zip(keys, rows, strict=True)]
+        tables = {number: table for table, number in numbers.items()}
+        rows = self._ask(_GET, columns(wanted, 3))
+        keyed = ((Key(tables[row[0]], row[1].decode(), row[2].decode()), *row[3:]) for row in rows)
+        by_key = {item.key: item for item in compression.items(keyed)}
+        return [by_key.get(key) for key in keys]
 
     def query(
         self,
@@ -162,9 +168,10 @@ class PostgresStore:
         ]
         results: list[list[Item]] = [[] for _ in ranges]
         rows = [row for row in rows if row[1] is not None]
-        for number, partition, sort, version, value in self._ask(_RANGES, columns(rows, 6)) if rows else ():
-            key = Key(ranges[number].table, partition.decode(), sort.decode())
-            results[number].append(Item(key, version, value))
+        read = self._ask(_RANGES, columns(rows, 6)) if rows else []
+        keyed = ((Key(ranges[row[0]].table, row[1].decode(), row[2].decode()), *row[3:]) for row in read)
+        for row, item in zip(read, compression.items(keyed), strict=True):
+            results[row[0]].append(item)
         return results
 
     def scan(
@@ -187,7 +194,7 @@ class PostgresStore:
         # Only the fixed texts of the two callers are put together here; values are bound.
         sql = f"SELECT partition, sort, version, value FROM item WHERE tbl = %s AND {where} ORDER BY {order} LIMIT %s"  # noqa: S608
         rows = self._ask(sql, (number, *values, limit))
-        return [Item(Key(table, part.decode(), sort.decode()), version, value) for part, sort, version, value in rows]
+        return compression.items((Key(table, row[0].decode(), row[1].decode()), *row[2:]) for row in rows)
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""
@@ -195,7 +202,7 @@ class PostgresStore:
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
-        return {entry.id: entry for entry in map(log_entry, self._ask(_FIND, (packed_ids(ids),)))}
+        return {entry.id: entry for entry in log_entries(self._ask(_FIND, (packed_ids(ids),)))}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
@@ -205,20 +212,21 @@ class PostgresStore:
         """See `Store.spans`."""
         check_page(span.limit)
         sql, values = _span_query(_threads(threads), span)
-        return by_thread(map(log_entry, self._ask(sql, values)))
+        return by_thread(log_entries(self._ask(sql, values)))
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
-        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (_threads(threads),)))), wanted)
+        return only(by_thread(log_entries(self._ask(_HISTORIES, (_threads(threads),)))), wanted)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""
         check_page(limit)
         if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) < _POSITION_END):
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
-        return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
+        rows = self._ask(_FEED, (int(cursor or 0), limit))
+        return [FeedEntry(str(row[7]), entry) for row, entry in zip(rows, log_entries(rows), strict=True)]
 
     def feed_end(self) -> str:
         """See `Store.feed_end`. Reading numbers the commits that have no place yet."""
@@ -260,8 +268,11 @@ class PostgresStore:
         """See `Store.mend`."""
         if self._commits is None:
             raise Unavailable("the store is open for reading only")
-        position, (old, new) = int(damaged.cursor), (_columns(entry) for entry in (damaged.entry, good))
-        return bool(self._ask(_MEND, (*new, position, position, *old)))
+        position = int(damaged.cursor)
+        rows = self._ask(_FEED, (position - 1, 1))
+        if log_entries(rows) != [damaged.entry]:
+            return False
+        return bool(self._ask(_MEND, (*_columns(good), position, position, *rows[0][:7])))
 
     # --- the rest -----------------------------------------------------------------------------
 
@@ -289,7 +300,8 @@ class PostgresStore:
 
 
 def _columns(entry: LogEntry) -> tuple[bytes | int, ...]:
-    thread, sequence, occurred_at, type, id, digest, body = entry
+    thread, sequence, occurred_at, type, id, digest, whole = entry
+    [body] = compression.bodies.compressed([whole])
     return bytes.fromhex(thread), sequence, occurred_at, utf8(type), bytes.fromhex(id), digest, body
 
 

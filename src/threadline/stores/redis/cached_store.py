@@ -12,8 +12,21 @@ import msgspec
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.personal import Copy
-from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Range, Refusal, Span, Store
-from threadline.stores.bounds import check_batches, text_bytes
+from threadline.kernel.store import (
+    Batch,
+    Check,
+    FeedEntry,
+    Item,
+    Key,
+    LogEntry,
+    Put,
+    Range,
+    Refusal,
+    Span,
+    Store,
+    check_batches,
+    text_bytes,
+)
 from threadline.stores.redis.client import RedisLost, RedisServer, RedisUnreachable
 from threadline.stores.redis.epochs import Epoch, Epochs
 from threadline.stores.redis.invalidation import Fill, Marked, Place, RedisCache

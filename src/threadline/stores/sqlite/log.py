@@ -15,6 +15,7 @@ from operator import ge, itemgetter
 from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.ids import packed_ids
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
+from threadline.stores import compression
 from threadline.stores.sqlite.names import Names
 from threadline.stores.sqlite.rows import Ask, Row, fat, write
 from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, ERASED, IndexRow, Tail, View
@@ -229,11 +230,12 @@ class EventLog:
     def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
         types = self._names.texts(ask, {row[3] for row in rows} - {0})
         try:
+            bodies = compression.bodies.readable([row[6] for row in rows])
             return [
                 _entry(LogEntry, (thread.hex(), sequence, at, types[type] if type else "", id.hex(), digest, body))
-                for thread, sequence, at, type, id, digest, body, _ in rows
+                for (thread, sequence, at, type, id, digest, _, _), body in zip(rows, bodies, strict=True)
             ]
-        except (AttributeError, KeyError):
+        except (AttributeError, KeyError, TypeError):
             # A damaged row must not keep the others from being read; `check_entry` finds it.
             return [_readable(row, types) for row in rows]
 
@@ -256,18 +258,10 @@ class EventLog:
     def append(self, ask: Ask, entries: Sequence[LogEntry], names: Mapping[str, int | None]) -> list[IndexRow]:
         """Add entries at the end of the log; what it gives is to be `published` when the transaction is durable."""
         unhex = bytes.fromhex
+        bodies = compression.bodies.compressed([e.body for e in entries])
         rows = [
-            (
-                position,
-                unhex(e.thread),
-                e.sequence,
-                e.occurred_at,
-                names.get(e.type) or 0,
-                unhex(e.id),
-                e.digest,
-                e.body,
-            )
-            for position, e in enumerate(entries, self._tail.view().last + 1)
+            (position, unhex(e.thread), e.sequence, e.occurred_at, names.get(e.type) or 0, unhex(e.id), e.digest, body)
+            for position, (e, body) in enumerate(zip(entries, bodies, strict=True), self._tail.view().last + 1)
         ]
         self._behind = True
         write(ask, _APPEND, rows)
@@ -341,7 +335,8 @@ class EventLog:
             return False
         self._stale = True  # the tail may have the damaged one
         thread, id = bytes.fromhex(good.thread), bytes.fromhex(good.id)
-        values = (thread, good.sequence, good.occurred_at, type, id, good.digest, good.body, position)
+        [body] = compression.bodies.compressed([good.body])
+        values = (thread, good.sequence, good.occurred_at, type, id, good.digest, body, position)
         ask(_MEND, values)
         ask("DELETE FROM event_id WHERE position = ?", (position,))
         ask("DELETE FROM place WHERE position = ?", (position,))
@@ -371,6 +366,7 @@ def _readable(row: Row, types: Mapping[int, str]) -> LogEntry:
     """The entry of a row, with nothing in the place of a value that no row of the log has."""
     thread, sequence, at, type, id, digest, body, _ = row
     thread, id, body = (value if isinstance(value, bytes) else b"?" for value in (thread, id, body))
+    [body] = compression.bodies.readable([body])
     sequence, at, digest = (value if isinstance(value, int) else 0 for value in (sequence, at, digest))
     return LogEntry(thread.hex(), sequence, at, types.get(type, ""), id.hex(), digest, body)
 

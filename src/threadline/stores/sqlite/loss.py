@@ -73,8 +73,8 @@ class Loss(NamedTuple):
             count = "no event is gone as far as is known"
         else:
             least = "" if self.is_exact else "at least "
-            events = "1 acknowledged event is" if self.gone == 1 else f"{self.gone:,} acknowledged events are"
-            count = f"{least}{events} gone, from position {self.left + 1:,} on"
+            gone = "1 acknowledged event is gone" if self.gone == 1 else f"{self.gone:,} acknowledged events are gone"
+            count = f"{least}{gone}, from position {self.left + 1:,} on"
         since = f"between {format_time(self.since)} and" if self.since else "until"
         when = f", recorded {since} {format_time(self.until)}" if self.until else ""
         return f"{count}{when if self.gone != 0 else ''}: {self.reason}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -10,12 +10,13 @@ from zlib import crc32
 
 from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import Item, Key
+from threadline.stores import compression
 from threadline.stores.plan import Plan
 
 ROWS_MAX = 256
 """Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
 ROWS_REMEMBERED = 50_000
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x5468_726C
 """``Thrl``: how ``file`` and we tell a store from any other SQLite file."""
 
@@ -66,14 +67,15 @@ CREATE TABLE remains (possible INTEGER NOT NULL) STRICT;
 INSERT INTO remains VALUES (1);
 PRAGMA user_version = 2;
 COMMIT;""",
+    2: "PRAGMA user_version = 3;",
 }
 """Layout -> what makes the next one of it. 2: checksums of items, NULL where none was made yet; the store has an id;
-``remains`` says whether deleted rows may still be in free space: the file was written without ``secure_delete``."""
+``remains`` says whether deleted rows may still be in free space: the file was written without ``secure_delete``.
+3: values and bodies may be compressed; those that are not stay as they are until they are written again."""
 
 TABLES = "SELECT text FROM name WHERE EXISTS (SELECT 1 FROM item WHERE item.tbl = name.id) ORDER BY text"
 OF_SHARD = "tbl = ? AND ((id & 0xFFFFFFFF) * 1640531527 >> 20) % ? = ?"
 """Hashed, because tables that are written in turn would each have every other row number only."""
-_ITEM_HINT = "`threadline verify` lists all that is damaged; what is derived from the log is made again by a refold."
 _AFTER_ROW = """SELECT item.id, name.text, item.partition, item.sort, item.version, item.value, item.crc
     FROM item LEFT JOIN name ON name.id = item.tbl WHERE item.id > ? ORDER BY item.id LIMIT ?"""
 _PAGE_ROWS = 200
@@ -120,29 +122,28 @@ def _shaped(sql: str, width: int, count: int) -> str:
 
 def items(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Item]:
     """Those items that exist, by key."""
-    result: dict[Key, Item] = {}
-    for key, (_, _, _, version, value, crc) in _items(ask, _GET, keys, names):
-        # As `checked` does, without calls: a microsecond an item is what it may cost.
+    rows = ((key, row[3], row[4], row[5]) for key, row in _items(ask, _GET, keys, names))
+    return {item.key: item for item in checked(rows)}
+
+
+def checked(rows: Iterable[tuple[Key, int, bytes, int | None]]) -> list[Item]:
+    """The items of rows (key, version, stored value, checksum). Raises `StoreDamaged` for one that is not as it was
+    written."""
+    read = list(rows)
+    for key, version, stored, crc in read:
+        # As `checksum` does, without a call: a microsecond an item is what it may cost.
         try:
-            seen = crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
+            seen = crc32(stored, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
         except TypeError:
-            seen = None  # a flipped bit can make a text of it
-        result[key] = Item(key, version, value) if crc == seen else checked(key, version, value, crc)
-    return result
+            raise compression.item_damaged(key, version) from None  # a flipped bit can make a text of it
+        if crc != seen and crc is not None:
+            raise compression.item_damaged(key, version)
+    return compression.items(row[:3] for row in read)
 
 
-def checked(key: Key, version: int, value: bytes, crc: int | None) -> Item:
-    """The item of a row. Raises `StoreDamaged` if the row is not as it was written."""
-    # A flipped bit may change the type of a value too, whatever the table declares.
-    if crc is not None and (type(value) is not bytes or crc != checksum(key, version, value)):
-        name = "/".join(map(str, key))
-        raise StoreDamaged(f"the item {name!r} (version {version}) is not as it was written", hint=_ITEM_HINT)
-    return Item(key, version, value)
-
-
-def checksum(key: Key, version: int, value: bytes) -> int:
-    """Of a whole row: under another key a value would be as wrong as with a flipped bit."""
-    return crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
+def checksum(key: Key, version: int, stored: bytes) -> int:
+    """Of a whole row, its value as it is stored: under another key it would be as wrong as with a flipped bit."""
+    return crc32(stored, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
 
 
 def places(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Place]:
@@ -201,16 +202,15 @@ def write_items(
     """
     inserts: list[Row] = []
     updates: list[Row] = []
-    deletes: list[Row] = []
-    for key, after in plan.items.items():
-        stored = before.get(key)
-        if after is None:
-            if stored is not None:
-                deletes.append((stored[0],))
-        elif stored is None:
-            inserts.append((names[key.table], key.partition, key.sort, *after, checksum(key, *after)))
+    puts = [(key, *after) for key, after in plan.items.items() if after is not None]
+    deletes: list[Row] = [(before[key][0],) for key, after in plan.items.items() if after is None and key in before]
+    values = compression.values.compressed([value for _, _, value in puts])
+    for (key, version, _), value in zip(puts, values, strict=True):
+        place, crc = before.get(key), checksum(key, version, value)
+        if place is None:
+            inserts.append((names[key.table], key.partition, key.sort, version, value, crc))
         else:
-            updates.append((stored[0], *after, checksum(key, *after)))
+            updates.append((place[0], version, value, crc))
     write(ask, _DELETE, deletes)
     write(ask, _UPDATE, updates)
     write(ask, _INSERT, inserts)
@@ -242,7 +242,7 @@ def damaged_items(ask: Ask) -> list[str]:
         last = rows[-1][0]
         for _, table, partition, sort, version, value, crc in rows:
             try:
-                checked(Key(str(table), partition, sort), version, value, crc)
+                checked([(Key(str(table), partition, sort), version, value, crc)])
             except StoreDamaged as error:
                 wrong.append(str(error))
     return wrong[:_FAULTS_MAX]

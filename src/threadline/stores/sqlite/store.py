@@ -10,8 +10,20 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, StoreMissing, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Range, Refusal, Span
-from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
+from threadline.kernel.store import (
+    Batch,
+    FeedEntry,
+    Item,
+    Key,
+    LogEntry,
+    Range,
+    Refusal,
+    Span,
+    check_batches,
+    check_erase,
+    check_page,
+    check_shard,
+)
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
 from threadline.stores.sqlite import free_space
@@ -52,7 +64,7 @@ class SqliteStore:
     Holds ``<path>.lock`` as long as it is open for writing; `StoreBusy` names the process that holds it already.
     With ``readonly`` it opens beside a writer of another process, sees every commit, and cannot write.
     ``wal_pages_max`` is the length, in pages, at which the write-ahead log is copied into the file.
-    ``tail_entries_max``: of so many of the newest events the index is kept in memory, about 600 bytes each.
+    ``tail_entries_max``: of so many of the newest events the index is kept in memory, about 100 bytes each.
     """
 
     def __init__(
@@ -63,7 +75,7 @@ class SqliteStore:
         wal_pages_max: int = 16_000,
         busy_timeout_seconds: float = 5.0,
         readonly: bool = False,
-        tail_entries_max: int = 32_768,
+        tail_entries_max: int = 65_536,
     ) -> None:
         self.path = Path(path)
         self._busy_timeout_ms = int(busy_timeout_seconds * 1_000)
@@ -250,7 +262,7 @@ class SqliteStore:
         # Only the fixed texts of the two callers are put together here; values are bound.
         sql = f"SELECT partition, sort, version, value, crc FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
         rows = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
-        return [sqlite_rows.checked(Key(table, row[0], row[1]), *row[2:]) for row in rows]
+        return sqlite_rows.checked((Key(table, row[0], row[1]), *row[2:]) for row in rows)
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, insort
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,8 +13,10 @@ from threadline.kernel.store import ERASED_THREAD
 BUCKETS = 256
 """Entries are kept apart by the first byte of what they are looked up by, so that they can be moved in key order."""
 
-LEAVING_DROPPED = 8
-"""Buckets of a generation that has left which are dropped with each commit."""
+KEY_BYTES = 16
+"""Of an id, and of a thread."""
+CHAIN_MAX = 24
+"""Entries of a thread that are sorted when they are asked for; of more the order is kept."""
 
 ERASED = bytes.fromhex(ERASED_THREAD)
 """The thread of erased entries, which have an id and a position but no place in a thread."""
@@ -23,68 +26,172 @@ IndexRow = tuple[int, bytes, int, int, int, bytes, int]
 
 
 Place = tuple[int, int, int, int]
-"""(occurred_at, sequence, type, position): where an entry stands in its thread, and in the log.
-
-A plain tuple of numbers: the garbage collector leaves those alone, and there are tens of thousands.
-"""
+"""(occurred_at, sequence, type, position): where an entry stands in its thread, and in the log."""
 BEFORE_ALL: tuple[int, ...] = ()
 AFTER_ALL: tuple[int, ...] = (1 << 63,)
 """What every `Place` stands between. Shorter tuples are bounds as well: (occurred_at,) or (occurred_at, sequence)."""
 
 
 class Generation:
-    """Entries of the log after one position. Grows at its end only; read by other threads while it grows."""
+    """Entries of the log after one position. Grows at its end only; read by other threads while it grows.
 
-    def __init__(self, after: int) -> None:
+    Entries are numbered, and what is known of them stands in columns: some 90 bytes each, where dicts, lists and tuples
+    took six times that, and nothing that the garbage collector has to look at. Two hash tables lead to the numbers.
+    """
+
+    def __init__(self, after: int, room: int) -> None:
         self.count = 0
         self.last = after
         """All entries up to this position are here. Set last, so that nobody sees a part of a commit."""
-        self.ids: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(BUCKETS)]
-        """Event id -> (position, digest), by the id's first byte."""
-        self.threads: list[dict[bytes, list[Place]]] = [{} for _ in range(BUCKETS)]
-        """Thread -> its places in their order, by the thread's first byte."""
+        self._first = after + 1
+        """The position of the first entry; the others follow without a gap."""
+        self._ids, self._threads = bytearray(), bytearray()
+        self._digests, self._sequences, self._times = array("q"), array("q"), array("q")
+        self._types = array("I")
+        self._earlier = array("I")
+        """The number, plus one, of the entry before in the same thread; 0: there is none."""
+        self._depth = array("I")
+        """How many entries of its thread come before an entry."""
+        slots = 1 << max(4, (2 * room - 1).bit_length())
+        self._by_id, self._by_thread = array("I", bytes(4 * slots)), array("I", bytes(4 * slots))
+        """Number, plus one, of the entry with an id, and of the newest one of a thread; 0: a free slot."""
+        self._id_buckets = [array("I") for _ in range(BUCKETS)]
+        self._thread_buckets = [array("I") for _ in range(BUCKETS)]
+        """The numbers of entries by the first byte of their id, and of their thread."""
+        self._long: dict[bytes, array[int]] = {}
+        """The numbers of the entries of threads with many, in the order of their places."""
+        self._erased: frozenset[int] = frozenset()
+        """The numbers of entries that were erased since."""
 
     def add(self, rows: Sequence[IndexRow]) -> None:
         """Take in the entries that follow ``last``."""
-        ids, threads = self.ids, self.threads
-        for position, thread, sequence, occurred_at, type, id, digest in rows:
-            ids[id[0]][id] = (position, digest)
+        if not rows:
+            return
+        if not self.count:
+            self._first = rows[0][0]
+        if 4 * (self.count + len(rows)) > 3 * len(self._by_id):
+            slots = 1 << (2 * (self.count + len(rows))).bit_length()
+            self._by_id = _grown(self._by_id, self._ids, slots)
+            self._by_thread = _grown(self._by_thread, self._threads, slots)
+        _, threads, sequences, times, types, ids, digests = zip(*rows, strict=True)
+        self._ids += b"".join(ids)
+        self._threads += b"".join(threads)
+        self._digests.extend(digests)
+        self._sequences.extend(sequences)
+        self._times.extend(times)
+        self._types.extend(types)
+        by_id, by_thread, mask = self._by_id, self._by_thread, len(self._by_id) - 1
+        earlier, depth = self._earlier, self._depth
+        for number, (thread, id) in enumerate(zip(threads, ids, strict=True), self.count):
+            self._id_buckets[id[0]].append(number)
+            slot = hash(id) & mask
+            while by_id[slot]:
+                slot = (slot + 1) & mask
+            by_id[slot] = number + 1
             if thread == ERASED:
+                earlier.append(0)
+                depth.append(0)
                 continue
-            place = (occurred_at, sequence, type, position)
-            bucket = threads[thread[0]]
-            places = bucket.get(thread)
-            if places is None:
-                bucket[thread] = [place]
-            elif places[-1] < place:
-                places.append(place)
-            else:
-                insort(places, place)
+            self._thread_buckets[thread[0]].append(number)
+            slot, before = _look_up(by_thread, self._threads, thread)
+            earlier.append(before)
+            depth.append(depth[before - 1] + 1 if before else 0)
+            by_thread[slot] = number + 1
+            if depth[number] >= CHAIN_MAX:
+                self._order(thread, number)
         self.count += len(rows)
-        if rows:
-            self.last = rows[-1][0]
+        self.last = rows[-1][0]
+
+    def _order(self, thread: bytes, number: int) -> None:
+        """Keep the order of a thread's entries from so many on: before, they are sorted whenever they are asked for."""
+        ordered = self._long.get(thread)
+        if ordered is None:
+            self._long[thread] = array("I", sorted(self._chain(number + 1), key=self._place))
+        elif not ordered or self._place(ordered[-1]) < self._place(number):
+            ordered.append(number)
+        else:
+            insort(ordered, number, key=self._place)
+
+    def _chain(self, newest: int) -> Iterator[int]:
+        """The numbers of the entries of a thread, the newest first."""
+        while newest:
+            newest -= 1
+            if newest not in self._erased:
+                yield newest
+            newest = self._earlier[newest]
+
+    def _place(self, number: int) -> Place:
+        return (self._times[number], self._sequences[number], self._types[number], self._first + number)
+
+    def find(self, id: bytes) -> tuple[int, int] | None:
+        """The (position, digest) of an event, or None; the digest of an erased one is 0."""
+        _, number = _look_up(self._by_id, self._ids, id)
+        return (self._first + number - 1, self._digests[number - 1]) if number else None
+
+    def places(
+        self, thread: bytes, start: tuple[int, ...], stop: tuple[int, ...], reverse: bool = False
+    ) -> Iterator[Place]:
+        """The places of a thread's entries from ``start`` to before ``stop``, in order."""
+        _, newest = _look_up(self._by_thread, self._threads, thread)
+        if not newest:
+            return iter(())
+        while (ordered := self._long.get(thread)) is not None:
+            count = len(ordered)
+            first, end = bisect_left(ordered, start, key=self._place), bisect_left(ordered, stop, key=self._place)
+            part = ordered[first:end]
+            # Another thread may have put something in meanwhile. Nothing is ever taken out.
+            if len(ordered) == count:
+                return map(self._place, reversed(part) if reverse else part)
+        places = (place for place in map(self._place, self._chain(newest)) if start <= place < stop)
+        return iter(sorted(places, reverse=reverse))
 
     def drop(self, rows: Sequence[IndexRow]) -> None:
         """Forget where erased entries stood in their threads; their ids stay."""
-        positions: dict[bytes, set[int]] = {}
-        for position, thread, *_, id, _ in rows:
-            positions.setdefault(thread, set()).add(position)
-            if id in self.ids[id[0]]:
-                self.ids[id[0]][id] = (position, 0)
-        for thread, gone in positions.items():
-            bucket = self.threads[thread[0]]
-            # Replaced, not changed: another thread may be reading the list.
-            places = [place for place in bucket.get(thread, ()) if place[3] not in gone]
-            if places:
-                bucket[thread] = places
-            else:
-                bucket.pop(thread, None)
+        numbers = {row[0] - self._first: row[1] for row in rows if self._first <= row[0] < self._first + self.count}
+        for number in numbers:
+            self._digests[number] = 0
+        self._erased |= numbers.keys()
+        for thread in {*numbers.values()} & self._long.keys():
+            # Replaced, not changed: another thread may be reading the array.
+            remaining = [number for number in self._long[thread] if number not in numbers]
+            self._long[thread] = array("I", remaining)
 
     def bucket(self, number: int) -> tuple[list[tuple[bytes, int]], list[tuple[Any, ...]]]:
         """The rows of one bucket for the two indexes on disk, each in the order of its key."""
-        ids = sorted((id, position) for id, (position, _) in self.ids[number].items())
-        threads = [(thread, *place) for thread, places in sorted(self.threads[number].items()) for place in places]
+        ids = sorted((self._key(self._ids, entry), self._first + entry) for entry in self._id_buckets[number])
+        threads = sorted(
+            (self._key(self._threads, entry), *self._place(entry))
+            for entry in self._thread_buckets[number]
+            if entry not in self._erased
+        )
         return ids, threads
+
+    @staticmethod
+    def _key(keys: bytearray, number: int) -> bytes:
+        return bytes(keys[KEY_BYTES * number : KEY_BYTES * (number + 1)])
+
+
+def _look_up(table: array[int], keys: bytearray, key: bytes) -> tuple[int, int]:
+    """Where a key stands in a table, and what stands there; 0: it is not there, and this slot is free for it.
+
+    Hashes of bytes differ from process to process, so that nobody can choose ids that meet.
+    """
+    mask = len(table) - 1
+    slot = hash(key) & mask
+    while number := table[slot]:
+        if keys[KEY_BYTES * number - KEY_BYTES : KEY_BYTES * number] == key:
+            break
+        slot = (slot + 1) & mask
+    return slot, number
+
+
+def _grown(table: array[int], keys: bytearray, slots: int) -> array[int]:
+    """The same table with more slots."""
+    grown = array("I", bytes(4 * slots))
+    for number in filter(None, table):
+        key = bytes(keys[KEY_BYTES * number - KEY_BYTES : KEY_BYTES * number])
+        grown[_look_up(grown, keys, key)[0]] = number
+    return grown
 
 
 class View(NamedTuple):
@@ -96,7 +203,7 @@ class View(NamedTuple):
     def find(self, id: bytes) -> tuple[int, int] | None:
         """The (position, digest) of an event, or None."""
         for generation in self.generations:
-            pair = generation.ids[id[0]].get(id)
+            pair = generation.find(id)
             if pair is not None and pair[0] <= self.last:
                 return pair
         return None
@@ -120,8 +227,7 @@ class View(NamedTuple):
         """
         places: list[Place] = []
         for generation in self.generations:
-            part = _between(generation.threads[thread[0]].get(thread, ()), start, stop)
-            ordered = reversed(part) if reverse else part
+            ordered = generation.places(thread, start, stop, reverse)
             known = (place for place in ordered if place[3] <= self.last and (not types or place[2] in types))
             if erased:
                 known = (place for place in known if place[3] not in erased)
@@ -130,18 +236,9 @@ class View(NamedTuple):
 
     def extended(self, rows: Sequence[IndexRow]) -> View:
         """This view with entries beyond it, for this reader alone."""
-        beyond = Generation(self.last)
+        beyond = Generation(self.last, len(rows))
         beyond.add(rows)
         return View((*self.generations, beyond), max(self.last, beyond.last))
-
-
-def _between(places: Sequence[Place], start: tuple[int, ...], stop: tuple[int, ...]) -> Sequence[Place]:
-    while True:
-        count = len(places)
-        part = places[bisect_left(places, start) : bisect_left(places, stop)]
-        # Another thread may have put something in meanwhile. Nothing is ever taken out.
-        if len(places) == count:
-            return part
 
 
 class Tail:
@@ -153,11 +250,9 @@ class Tail:
 
     def __init__(self, entries_max: int) -> None:
         self._entries_max = entries_max
-        self._generations: tuple[Generation, ...] = (Generation(0),)
+        self._generations: tuple[Generation, ...] = (Generation(0, entries_max),)
         self._moved = 0
         """Buckets of the moving generation that are on disk."""
-        self._leaving: list[object] = []
-        """What is of no more use, until it is dropped a part at a time: at once it would hold up everybody."""
         self._sealed = False
 
     def view(self) -> View:
@@ -169,9 +264,8 @@ class Tail:
         """Take in entries that were committed; they follow the last ones without a gap."""
         young = self._generations[-1]
         young.add(rows)
-        del self._leaving[-LEAVING_DROPPED:]
         if young.count >= self._entries_max:
-            self._generations = (*self._generations, Generation(young.last))
+            self._generations = (*self._generations, Generation(young.last, self._entries_max))
 
     def drop(self, rows: Sequence[IndexRow]) -> None:
         """Forget where entries that were erased stood in their threads."""
@@ -180,12 +274,11 @@ class Tail:
 
     def start(self, after: int) -> None:
         """Forget everything and begin after this position, up to which the index on disk is complete."""
-        self._generations, self._moved = (Generation(after),), 0
+        self._generations, self._moved = (Generation(after, self._entries_max),), 0
 
     def forget(self, indexed: int) -> None:
         """Drop generations that the index on disk has whole."""
         while len(self._generations) > 1 and self._generations[0].last <= indexed:
-            self._leaving += [*self._generations[0].ids, *self._generations[0].threads]
             self._generations, self._moved = self._generations[1:], 0
 
     def next_buckets(self, added: int) -> range:
@@ -200,7 +293,7 @@ class Tail:
         """Close the young generation, however young, so that all of the tail is moved with no wait for more."""
         self._sealed = True
         if self._generations[-1].count:
-            self._generations = (*self._generations, Generation(self._generations[-1].last))
+            self._generations = (*self._generations, Generation(self._generations[-1].last, self._entries_max))
 
     @property
     def moving(self) -> Generation:
