@@ -6,18 +6,23 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound, ThreadlineError, Unavailable
 from threadline.kernel.event import WORKSPACE_FORM, is_workspace
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
-from threadline.kernel.time import SECOND, Clock, believed_until
+from threadline.kernel.time import HOUR, SECOND, Clock, believed_until
 from threadline.kernel.typed import prepared
 
 CREDENTIAL = "credential"
 CREDENTIAL_LIST = "credential_list"
+CREDENTIAL_USED = "credential_used"
+"""Table: when each credential of a workspace was last used."""
+USED_TO = HOUR
+"""How exact that is: a use is written down once in so long, so that reading stays reading."""
 
 Kind = Literal["write_key", "token"]
 SCOPES = ("read", "write", "admin", "personal")
@@ -46,6 +51,8 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """Of a token: any of `SCOPES`. A write key has none: it opens the ingest addresses only."""
     created_at: int = 0
     hash: str = ""
+    expires_at: int = 0
+    """From when it opens nothing; 0: it does not expire."""
 
     def allows(self, scope: str) -> bool:
         """Whether a token may do what needs this scope; admin includes the others."""
@@ -79,6 +86,8 @@ class Credentials:
         """For changes of the cache; reading it needs no lock."""
         self._changes = 0
         """Credentials that this process has made and revoked."""
+        self._noted: dict[str, int] = {}
+        """Id -> the hour of the last use that this process has written down."""
         self._fixed = {credential.hash: credential for credential in fixed}
 
     def is_fixed(self, credential: Credential) -> bool:
@@ -98,11 +107,34 @@ class Credentials:
             item = self.store.get([Key(CREDENTIAL, digest)])[0]
             cached = Found(None if item is None else msgspec.json.decode(item.value, type=Credential))
             self._remember(digest, cached, until, changes)
-        return cached.credential
+            if cached.credential is not None:
+                self._note_use(cached.credential)
+        return self._still_good(cached)
 
     def recall(self, secret: str) -> Found | None:
         """The cached look-up of a secret; None if there is none. It does not read the store."""
-        return self._recall(hash_secret(secret))
+        cached = self._recall(hash_secret(secret))
+        return None if cached is None else Found(self._still_good(cached))
+
+    def used(self, workspace: str) -> dict[str, int]:
+        """When each credential was last used, by id, to the hour; those that never were are left out."""
+        items = self.store.query(CREDENTIAL_USED, workspace, limit=CREDENTIALS_MAX)
+        return {item.key.sort: msgspec.json.decode(item.value, type=int) for item in items}
+
+    def _still_good(self, cached: Found) -> Credential | None:
+        credential = cached.credential
+        is_over = credential is not None and 0 < credential.expires_at <= self.clock()
+        return None if is_over else credential
+
+    def _note_use(self, credential: Credential) -> None:
+        """Write down that it was used in this hour. What it opens does not wait for a store that cannot be written."""
+        hour = self.clock() // USED_TO
+        if credential.hash in self._fixed or self._noted.get(credential.id) == hour:
+            return
+        self._noted[credential.id] = hour
+        put = Put(Key(CREDENTIAL_USED, credential.workspace, credential.id), msgspec.json.encode(hour * USED_TO))
+        with suppress(ThreadlineError):
+            self.store.commit([Batch(writes=[put])])
 
     def _recall(self, digest: str) -> Found | None:
         if digest in self._fixed:
@@ -128,9 +160,17 @@ class Credentials:
             self._cache.pop(digest, None)
 
     def create(
-        self, workspace: str, kind: Kind, name: str, scopes: Iterable[str] = (), *, secret: str = ""
+        self,
+        workspace: str,
+        kind: Kind,
+        name: str,
+        scopes: Iterable[str] = (),
+        *,
+        secret: str = "",
+        expires_at: int = 0,
     ) -> tuple[Credential, str]:
         """A new credential and its secret, which is returned this once. A ``secret`` of one's own may be given.
+        From ``expires_at`` on it opens nothing; 0: it does not expire.
 
         Raises `InvalidValue` for a name, workspace or scope that cannot be, `Conflict` for a secret that is taken.
         """
@@ -153,6 +193,7 @@ class Credentials:
             scopes=chosen,
             created_at=self.clock(),
             hash=digest,
+            expires_at=expires_at,
         )
         value = msgspec.json.encode(credential)
         writes = [Put(Key(CREDENTIAL, digest), value, 0), Put(Key(CREDENTIAL_LIST, workspace, credential.id), value, 0)]
@@ -182,7 +223,8 @@ class Credentials:
         if item is None:
             raise NotFound(f"workspace {workspace!r} has no credential {id!r}")
         credential = msgspec.json.decode(item.value, type=Credential)
-        deletes = [Delete(Key(CREDENTIAL, credential.hash)), Delete(item.key, item.version)]
+        used = Delete(Key(CREDENTIAL_USED, workspace, id))
+        deletes = [Delete(Key(CREDENTIAL, credential.hash)), Delete(item.key, item.version), used]
         try:
             if self.store.commit([Batch(writes=deletes)])[0] is not None:
                 raise Unavailable("another process is changing this credential; try again")

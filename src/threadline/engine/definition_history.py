@@ -55,7 +55,22 @@ def remember(store: Store, catalogue: Catalogue, clock: Clock) -> None:
             _remember(store, policy.shared, clock())
 
 
+def refuse_changed(store: Store, catalogue: Catalogue) -> None:
+    """Raise `InvalidDefinition` for a version whose content has changed; nothing is stored."""
+    for policy in catalogue.policies:
+        if policy.shared is not None:
+            _new(store, policy.shared, 0)
+
+
 def _remember(store: Store, shared: Shared, now: int) -> None:
+    for batch in _batches(_new(store, shared, now)):
+        try:
+            store.commit([batch])
+        except ThreadlineError:
+            return
+
+
+def _new(store: Store, shared: Shared, now: int) -> list[list[Put]]:
     items = query_pages(store, DECLARED, shared.name)
     seen = {item.key.sort: _Seen(item.version, _decode(item.value)) for item in items}
     problems: list[str] = []
@@ -74,14 +89,8 @@ def _remember(store: Store, shared: Shared, now: int) -> None:
             puts.append(_puts(shared.name, declared, seen_before, digest, now))
     if problems:
         raise InvalidDefinition("\n".join(problems))
-    puts += [
-        _withdrawn(shared.name, name, gone, now) for name, gone in seen.items() if gone.history.transitions[-1].version
-    ]
-    for batch in _batches(puts):
-        try:
-            store.commit([batch])
-        except ThreadlineError:
-            return
+    gone = [name for name, was in seen.items() if was.history.transitions[-1].version]
+    return [*puts, *(_withdrawn(shared.name, name, seen[name], now) for name in gone)]
 
 
 def _puts(shared: str, declared: Declared, seen_before: _Seen | None, digest: str, now: int) -> list[Put]:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta
 
 from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.identity import ALIAS, MERGED, SPLIT
+from threadline.kernel.opening import OPENING, Opening
 from threadline.kernel.policy import CASCADE_CUT, POLICY_FAILED, TIMER_FIRED
 from threadline.kernel.sender import (
     EFFECT_DONE,
@@ -101,6 +102,15 @@ EVENT_TYPES = (
         lasts="who is one person is known from it",
     ),
     EventType(
+        OPENING,
+        "What events leave behind that were erased by their age: states go on from it.",
+        Opening,
+        speaker="threadline",
+        sentence="Sum of {events} older events",
+        shown=("types",),
+        lasts="states go on from it",
+    ),
+    EventType(
         TIMER_FIRED,
         "A timer of a policy was due.",
         _Timer,
@@ -167,10 +177,10 @@ EVENT_TYPES = (
     ),
     EventType(
         EFFECT_UNKNOWN,
-        "An effect was claimed and nobody knows whether it happened. A later event about the same effect settles it.",
+        "An effect was begun, and its outcome is not known. A later event about the same effect settles it.",
         _Effect,
         speaker="threadline",
-        sentence="Nobody knows whether it happened: {kind}",
+        sentence="Outcome not known: {kind}",
         shown=_SHOWN,
     ),
 )

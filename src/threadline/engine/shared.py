@@ -40,6 +40,9 @@ class SharedValues:
         self._changes: dict[tuple[str, str], int] = {}
         """Changes of each by this process: a value that was read before a change must not be cached after it."""
         self._lock = threading.Lock()
+        self.edition = 0
+        """Grows with every value that is made or dropped: whoever knows it has nothing to ask for where values live for
+        ever."""
 
     def current(self, workspace: str, name: str) -> Any:
         """The value to record events by: at most `refresh_seconds` old."""
@@ -71,15 +74,19 @@ class SharedValues:
         with self._lock:
             settled = self._changes.get(key, 0) == changes
             self._made[key] = made._replace(edition=made.edition if settled else _UNKNOWN, looked_at=now)
+            self.edition += 1
         return made.value
 
     def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
         """Commit changes of the items, and whatever belongs with them; None once they are durable, else why not."""
-        edition = Put(edition_key(workspace, name), b"-")
         try:
-            return self._store.commit([Batch(writes=[*writes, edition])])[0]
+            return self._store.commit([Batch(writes=[*writes, _edition(workspace, name)])])[0]
         finally:
             self._forget((workspace, name))  # even if the commit failed: it may have gone through
+
+    def writes(self, workspace: str, name: str, writes: Sequence[Put | Delete]) -> list[Put | Delete]:
+        """Changes of the items with what belongs to them: for another commit, after which the engine reloads."""
+        return [*writes, _edition(workspace, name)]
 
     def _forget(self, key: tuple[str, str]) -> None:
         with self._lock:
@@ -87,8 +94,13 @@ class SharedValues:
             made = self._made.get(key)
             if made is not None:
                 self._made[key] = made._replace(edition=_UNKNOWN)
+                self.edition += 1
 
 
 def edition_key(workspace: str, name: str) -> Key:
     """The key of the edition of a `Shared`."""
     return Key(EDITION, name, workspace)
+
+
+def _edition(workspace: str, name: str) -> Put:
+    return Put(edition_key(workspace, name), b"-")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from threadline.kernel.analytics import Table
 from threadline.kernel.errors import NotConfigured, Unavailable
 from threadline.kernel.event_type import SeenTypes
-from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query
+from threadline.kernel.search import IndexProgress, IndexStatus, Matches, PeopleMatches, PeopleQuery, Query
 
 if TYPE_CHECKING:
     pass
@@ -21,11 +21,19 @@ class Offline:
         """Nothing is fetched."""
         raise Unavailable(f"{url[:200]} cannot be fetched: this engine has no way out")
 
+    def texts(self, name: str) -> list[str]:
+        """Nothing is asked."""
+        raise Unavailable("DNS cannot be asked: this engine has no way out")
+
 
 class NoIndex:
     """The search index of an engine that has none."""
 
     def search(self, query: Query) -> Matches:
+        """Raise `NotConfigured`."""
+        raise _no_index()
+
+    def people(self, query: PeopleQuery) -> PeopleMatches:
         """Raise `NotConfigured`."""
         raise _no_index()
 

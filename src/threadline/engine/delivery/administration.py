@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from threadline.engine.delivery import backlog, circuit, dead_letters, unknown
+from threadline.engine.delivery import attempts, backlog, circuit, dead_letters, unknown
+from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.outcomes import caused_effects, effect_of
+from threadline.engine.delivery.preparing import prepare
 from threadline.engine.delivery.settling import resolve
-from threadline.engine.reading.person_reader import PersonReader
-from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import (
     due_effects,
     due_of,
@@ -23,15 +23,18 @@ from threadline.engine.scheduled import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.outbox import (
+    Attempt,
     Backlog,
     CausedEffect,
     DeadLetter,
     DueTimer,
     EffectStatus,
+    Foreseen,
     PendingEffect,
     QueueState,
     UnknownEffect,
 )
+from threadline.kernel.preparation import Answer, Postponed
 from threadline.kernel.sender import Outcome
 from threadline.kernel.store import Batch
 from threadline.kernel.time import LATEST, time_key
@@ -40,9 +43,10 @@ from threadline.kernel.time import LATEST, time_key
 class Delivery:
     """The outbox of one store."""
 
-    def __init__(self, recorder: Recorder, reader: PersonReader) -> None:
-        self._recorder = recorder
-        self._reader = reader
+    def __init__(self, engine: EngineAccess) -> None:
+        self._engine = engine
+        self._recorder = recorder = engine.recorder
+        self._reader = engine.reader
         self._store = recorder.store
         self._queues = recorder.catalogue.queues
 
@@ -64,6 +68,14 @@ class Delivery:
         """The effects that wait for their first or next attempt, of people who have these threads."""
         waiting = map(pending_effect, due_effects(self._store, self._queues, ""))
         return (pending for pending in waiting if pending.thread in threads)
+
+    def foresee(self, waiting: Sequence[PendingEffect]) -> dict[str, Foreseen]:
+        """By the id of each of these effects what would become of it now; effects of people who have gone are left
+        out."""
+        people = self._reader.by_threads([pending.thread for pending in waiting])
+        wave = [(pending, person) for pending in waiting if (person := people.get(pending.thread)) is not None]
+        answers = prepare(self._engine, wave, self._recorder.now())
+        return {id: _foreseen(answer) for id, answer in answers.items()}
 
     def hasten(self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]) -> int:
         """Make due now what was postponed, of those effects of a policy that are wanted and due within so many
@@ -119,6 +131,26 @@ class Delivery:
         unknown_effect = unknown.unknown_effect(self._store, workspace, effect)
         return unknown_effect is not None and resolve(self._recorder, self._reader, unknown_effect, outcome, by)
 
+    def attempts(
+        self, workspace: str, queue: str = "", delivered: bool | None = None, before: str = "", limit: int = 100
+    ) -> list[Attempt]:
+        """Attempts whose requests are shown, the newest first, before the id of one; ``delivered`` None: both."""
+        return attempts.page(self._store, workspace, queue, delivered, before, limit)
+
+    def attempt(self, workspace: str, id: str) -> Attempt:
+        """One of them; raises `NotFound`."""
+        return attempts.attempt(self._store, workspace, id)
+
+    def attempts_of(self, threads: Iterable[str]) -> Iterator[Attempt]:
+        """Those about somebody who has these threads."""
+        return attempts.attempts_of(self._store, threads)
+
+    def send_again(self, last: Attempt, by: str) -> bool:
+        """Make due now what was attempted last, whatever came of it; whether it is. Raises `Conflict`."""
+        if (letter := dead_letters.after_attempt(self._store, last)) is not None:
+            return self.redrive([letter], by) > 0
+        return attempts.send_again(self._store, last, self._recorder.clock())
+
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""
         return backlog.queue_states(self._store, self._queues)
@@ -138,3 +170,13 @@ class Delivery:
     def start(self, queue: str) -> bool:
         """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
         return circuit.start_queue(self._store, self._queues, queue)
+
+
+def _foreseen(answer: Answer) -> Foreseen:
+    if isinstance(answer, Postponed):
+        return Foreseen(why=answer.why, until=answer.until)
+    if isinstance(answer, Outcome):
+        given = answer.properties
+        why = given.get("reason") or given.get("why") or given.get("error") or answer.parked
+        return Foreseen(answer.type, str(why))
+    return Foreseen()

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from threadline.engine.delivery.put_off import IsBelieved, PutOff
-from threadline.kernel.sender import REST_SECONDS_MAX, rest_seconds
+from threadline.kernel.sender import rest_seconds
 from threadline.kernel.store import Item, Key, Store, beyond
-from threadline.kernel.time import SECOND, Clock, believed_until, time_key
+from threadline.kernel.time import SECOND, Clock, time_key
 
 _RESTING_MAX = 10_000
 _PAGE = 100
@@ -16,8 +16,9 @@ _PAGE = 100
 
 
 class _Rest(NamedTuple):
-    """Until when an item is skipped, and how often it was."""
+    """From when until when an item is skipped, and how often it was."""
 
+    began: int
     until: int
     times: int
 
@@ -55,9 +56,11 @@ class Backoff:
         times = 0 if before is None else before.times
         if len(self._rests) >= _RESTING_MAX:
             self._rests.pop(next(iter(self._rests)))
-        self._rests[item.key] = _Rest(self._clock() + rest_seconds(times) * SECOND, times + 1)
+        now = self._clock()
+        self._rests[item.key] = _Rest(now, now + rest_seconds(times) * SECOND, times + 1)
         return times + 1
 
     def _is_resting(self, key: Key, now: int) -> bool:
         rest = self._rests.get(key)
-        return rest is not None and now < believed_until(rest.until, now, REST_SECONDS_MAX * SECOND)
+        # A clock that is set back to before it began would make it longer.
+        return rest is not None and rest.began <= now < rest.until

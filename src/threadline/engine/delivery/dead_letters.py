@@ -20,7 +20,7 @@ from threadline.engine.scheduled import (
     unrecorded_key,
 )
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.outbox import DeadLetter, PendingEffect
+from threadline.kernel.outbox import Attempt, DeadLetter, PendingEffect
 from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 from threadline.kernel.time import time_key
@@ -30,7 +30,7 @@ def dead_letter_puts(
     pending: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int
 ) -> tuple[Put, ...]:
     """The writes of a dead letter; ``details`` are those of the last attempt's outcome."""
-    key = Key(PARKED, pending.workspace, f"{queue or pending.effect.queue or '-'}!{time_key(now)}.{pending.id}")
+    key = _key(pending.workspace, queue or pending.effect.queue, now, pending.id)
     waits = pack_effect(pending._replace(claim=None, postponed=0))
     row = Put(_row(queue or pending.effect.queue, now, pending.id), pending.workspace.encode())
     return Put(key, pack((waits, pending.item.key.partition, why, now, details)), 0), row
@@ -39,6 +39,17 @@ def dead_letter_puts(
 def count(store: Store, queue: str) -> int:
     """How many are in a queue (""; in none), of all workspaces, to a page; those before there were rows apart."""
     return len(store.query(PARKED_ROWS, queue or "-", limit=PAGE_ITEMS_MAX))
+
+
+def after_attempt(store: Store, last: Attempt) -> DeadLetter | None:
+    """The dead letter that an attempt has left; None: it left none, or somebody has redriven it since."""
+    key = _key(last.pending.workspace, last.queue, last.at, last.pending.id)
+    item = store.get([key])[0]
+    return None if item is None else _dead_letter(item)
+
+
+def _key(workspace: str, queue: str, at: int, id: str) -> Key:
+    return Key(PARKED, workspace, f"{queue or '-'}!{time_key(at)}.{id}")
 
 
 def row_key(letter: DeadLetter) -> Key:

@@ -20,9 +20,9 @@ from threadline.engine.folding.packing import checked_event
 from threadline.kernel.errors import Conflict, EventDamaged, InvalidValue, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.sender import REST_SECONDS_MAX, rest_seconds
+from threadline.kernel.sender import rest_seconds
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, Put, Store, is_erased
-from threadline.kernel.time import SECOND, Clock, believed_until
+from threadline.kernel.time import SECOND, Clock, is_over
 from threadline.kernel.typed import prepared
 
 FEED_CURSOR = "feed_cursor"
@@ -182,7 +182,7 @@ class FeedConsumer:
         item = self._store.get([cursor_key(name)])[0]
         state = self._of_this_store(_state(item))
         now = self._clock()
-        if now < believed_until(state.retry_at, now, REST_SECONDS_MAX * SECOND):
+        if not is_over(state.retry_at, now, rest_seconds(state.failures - 1) * SECOND):
             return 0
         # Before the lease is asked for: a feed in which nothing is new costs no write.
         if not self._store.feed(state.cursor, 1) or self._leases.acquire(_lease(name)) is None:

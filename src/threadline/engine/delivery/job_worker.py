@@ -12,14 +12,13 @@ from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.jobs.jobs import DUE, JOB_DUE, StoredJob, named_by, stored_job
-from threadline.engine.recording.retry import FENCED
-from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.recording.validation import FENCED, RecordRequest
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JOB_FAILURES_MAX, JOB_PAGE, Step
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.sender import REST_SECONDS_MAX, rest_seconds
+from threadline.kernel.sender import rest_seconds
 from threadline.kernel.store import Batch, Item
 from threadline.kernel.time import CLOCK_SKEW_MAX, SECOND
 
@@ -99,8 +98,10 @@ class JobWorker:
             return True
         job = stored.job
         if not job.failures and job.due_at > job.changed_at:
-            return True
-        longest = REST_SECONDS_MAX * SECOND if job.failures else 0
+            # A standing job has chosen its next day itself, by the clock that it had then.
+            kind = self._kinds.get(job.kind)
+            return kind is None or not kind.standing or job.changed_at <= now + CLOCK_SKEW_MAX
+        longest = rest_seconds(job.failures - 1) * SECOND if job.failures else 0
         return job.due_at <= now + longest + CLOCK_SKEW_MAX
 
     def _page(self, stored: StoredJob) -> bool:

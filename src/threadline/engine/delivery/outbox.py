@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.alone import ENDED_OFTEN, Alone
+from threadline.engine.delivery.attempts import TRIM_EVERY, trim
 from threadline.engine.delivery.claims import Wanted, claim, wanted
 from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import settle
@@ -20,7 +22,7 @@ from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
 from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.person import Person
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.engine.reading.person_reader import readable
 from threadline.engine.scheduled import pending_effect, postponed_key, postponed_writes, unrecorded_key
 from threadline.kernel.errors import Unavailable
@@ -99,6 +101,8 @@ class Outbox:
         self._threads = ThreadPoolExecutor(queue.at_once, f"threadline-{queue.name}") if queue.at_once > 1 else None
         self._unsent: set[str] = set()
         """Tokens of claims whose commit failed: they may have gone through, but nothing was sent."""
+        self._untrimmed: Counter[str] = Counter()
+        """By workspace, attempts since those beyond the bounds were taken away."""
         self._unsettled: list[Done] = []
         """What was sent under a claim while the store could not take the outcome."""
 
@@ -294,7 +298,18 @@ class Outbox:
         late = sum(self._resolved(done[position]) for position in settled.conflicting)
         batches = [self._unrecorded(done[position], why) for position, why in settled.unfit]
         refusals = self._engine.store.commit(batches) if batches else []
+        self._trim(done, now)
         return settled.done + late + refusals.count(None)
+
+    def _trim(self, done: Sequence[Done], now: int) -> None:
+        """Take away attempts that are beyond the bounds, now and then."""
+        shown = {item.able.pending.workspace for item in done if item.outcome.exchange is not None}
+        for workspace in shown:
+            self._untrimmed[workspace] += len(done)
+            if self._untrimmed[workspace] >= TRIM_EVERY:
+                self._untrimmed[workspace] = 0
+                with suppress(Unavailable):
+                    trim(self._engine.store, workspace, now)
 
     def _resolved(self, done: Done) -> bool:
         """Settle what this process has sent, after another has found its claim and made it unknown."""

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
-from threadline.engine.recording.retry import BEING_ERASED, FENCED
-from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.recording.validation import BEING_ERASED, FENCED, RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
     due_effects,

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from threadline.engine.delivery.attempts import attempt_puts
 from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.delivery.retry_schedule import Retry, fate_of
@@ -22,7 +23,7 @@ from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.rejected import as_text, writable
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, EFFECT_UNKNOWN, Outcome, Queue
 from threadline.kernel.store import Check, Delete, Put
-from threadline.kernel.time import format_time
+from threadline.kernel.time import format_time, parse_time
 
 
 def request_of(
@@ -44,7 +45,9 @@ def request_of(
         **extra,
     }
     event = internal(pending.workspace, identifier, type, f"{pending.id}/{pending.attempts}", now, properties)
-    return RecordRequest(event, pending.cause, None, (*gone, *put), known=True)
+    next_at = parse_time(extra["retry_at"]) if "retry_at" in extra else 0
+    attempt = attempt_puts(pending, queue.name, outcome, type, now, next_at)
+    return RecordRequest(event, pending.cause, None, (*gone, *put, *attempt), known=True)
 
 
 def _fate(
@@ -53,8 +56,9 @@ def _fate(
     """The type of the event, its further properties, and the writes."""
     # It may be due later than now: then a clock that was ahead has put it off.
     tried = pending._replace(attempts=pending.attempts + 1, since=min(pending.since, now))
+    # What it was about, such as the template of a mail: the sender's answer says how it went and no more.
+    known = {**(pending.claim.properties if pending.claim is not None else {}), **outcome.properties}
     if outcome.type == EFFECT_UNKNOWN and pending.claim is not None:
-        known = {**pending.claim.properties, **outcome.properties}
         why = str(outcome.properties.get("why", ""))
         return EFFECT_UNKNOWN, known, unknown_puts(tried, queue.name or pending.effect.queue, why, now)
     if outcome.retry_after_seconds is None and not outcome.parked:
@@ -62,7 +66,11 @@ def _fate(
     tried = tried._replace(claim=None)
     fate = fate_of(queue, tried._replace(attempts=pending.attempts), outcome, now)
     if not isinstance(fate, Retry):
-        return EFFECT_PARKED, {"why": fate.why}, dead_letter_puts(tried, queue.name, fate.why, outcome.properties, now)
+        return (
+            EFFECT_PARKED,
+            {**known, "why": fate.why},
+            dead_letter_puts(tried, queue.name, fate.why, outcome.properties, now),
+        )
     key = outbox_key(pending.item.key.partition, fate.at, pending.order, pending.id)
     return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
 

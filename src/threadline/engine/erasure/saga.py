@@ -50,9 +50,10 @@ class Erasures:
         subject = Subject(engine, person, engine.recorder.now())
         counts = removal.counted(engine, catalogue, subject)
         counts.update(key.table for key in index_rows(person, catalogue))
-        counts[removal.EVENTS] = person.position
         for recorded in subject.events():
+            counts[removal.EVENTS] += 1
             counts.update(key.table for key in removal.rows_of(catalogue, recorded))
+        counts[removal.EVENTS] += len(engine.log.damaged(person.heads))
         remaining = Counter(
             table for table, rows in removal.remaining_rows(catalogue, subject, b"of a preview").items() for _ in rows
         )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from threadline.engine.folding.capabilities import Capabilities, shipped
 from threadline.kernel.capability import Capability
@@ -15,16 +18,17 @@ from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.event_counter import EventCounter
 from threadline.kernel.event_type import EventType, EventTypes
-from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.identity import IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
 from threadline.kernel.names import NameKind, Names, hint
+from threadline.kernel.opening import OPENING, fold_opening
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.personal import PersonFile, Remainder, StoreTable
 from threadline.kernel.policy import Policy, Read, Reliance, Shared
 from threadline.kernel.preparation import Guard, Preparation
-from threadline.kernel.projection import Fold, Projection, Row, State
+from threadline.kernel.projection import Fold, Projection, Row, State, is_handled
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.reading import Readings, ReadValues
 from threadline.kernel.requirement import Requirement
@@ -67,8 +71,20 @@ class Folding(Protocol):
         ...
 
 
+class Nothing(NamedTuple):
+    """A projection of which a person has had no event: its state, and its view, which is then the same at any time."""
+
+    state: State
+    packed: bytes
+    """The same as MessagePack: to Python 0 equals false, to who reads a state it may not."""
+    view: bytes
+    """As MessagePack, so that nobody changes that of others."""
+
+
 OWN = ("threadline.senders", "threadline.engine.event_types", "threadline.engine.maintenance.store_tables")
 """What is declared beside the capabilities, and always in force."""
+_pack = msgspec.msgpack.Encoder().encode
+
 PLANS_CACHED = 10_000
 """Bound of caches by event type: producers choose types freely."""
 
@@ -192,6 +208,7 @@ class Catalogue:
         packages = [*OWN, *(capability.package for capability in selected.on)]
         off = _switched_off(selected.off, type(definitions)())
         values = [*_values(packages, definitions), *off.lasting, *besides]
+        definitions.problems += erased_too_soon([*values, *off.uncounted])
         try:
             made = cls(values, rules, definitions, selected, off)
         except InvalidDefinition as error:
@@ -225,7 +242,7 @@ class Catalogue:
             marks = tuple(
                 rows
                 for p in self.projections
-                if (rows := p.index.event_rows) is not None and _handled(p.handles, event_type)
+                if (rows := p.index.event_rows) is not None and is_handled(p.handles, event_type)
             )
             plan = Plan(steps, tuple(i for i, _ in steps if i in self.with_rows), marks)
             if len(self._plans) >= PLANS_CACHED:
@@ -248,7 +265,7 @@ class Catalogue:
         for mark in self.plan(type).marks:
             yield from mark(recorded)
         for projection in self._off.projections:
-            if projection.index.event_rows is not None and _handled(projection.handles, type):
+            if projection.index.event_rows is not None and is_handled(projection.handles, type):
                 yield from projection.index.event_rows(recorded)
 
     @property
@@ -263,7 +280,7 @@ class Catalogue:
         """The policies that react to an event of this type."""
         reactors = self._reactors.get(event_type)
         if reactors is None:
-            reactors = tuple(p for p in self.policies if _handled(p.handles, event_type) or event_type in p.also)
+            reactors = tuple(p for p in self.policies if is_handled(p.handles, event_type) or event_type in p.also)
             if len(self._reactors) >= PLANS_CACHED:
                 self._reactors.clear()
             self._reactors[event_type] = reactors
@@ -276,7 +293,12 @@ class Catalogue:
             return False
         feeds = self.projections[index].depends.feeds
         types = feeds(path) if feeds is not None and path else None
-        return types is None or event_type in types
+        return types is None or event_type in types or event_type == OPENING
+
+    @cached_property
+    def nothing_known(self) -> tuple[Nothing, ...]:
+        """Of each projection, what there is before any event."""
+        return tuple(Nothing(p.empty(), _pack(p.empty()), _pack(p.view(p.empty(), 0, []))) for p in self.projections)
 
     def of_nobody(self, name: str, at: int) -> Any:
         """A projection's view of somebody about whom nothing is known; None if there is no such projection."""
@@ -323,14 +345,10 @@ class Catalogue:
         return self._policies.get(name)
 
 
-def _handled(handles: frozenset[str] | None, event_type: str) -> bool:
-    return not event_type.startswith(SYSTEM_PREFIX) if handles is None else event_type in handles
-
-
 def _fold_of(projection: Projection, event_type: str) -> Fold | None:
-    if not _handled(projection.handles, event_type):
-        return None
-    return compiled(event_type) if (compiled := projection.faster.fold) is not None else projection.fold
+    if event_type == OPENING:
+        return None if projection.carries is None else partial(fold_opening, projection)
+    return projection.fold_of(event_type)
 
 
 Declared = TypeVar(
@@ -393,6 +411,11 @@ class _SwitchedOff(NamedTuple):
     projections: list[Projection]
     """Those that wrote rows of single events, which an erasure finds by them."""
 
+    @property
+    def uncounted(self) -> Iterator[Projection]:
+        """What reads events of types that it names, and misses those that are erased before it comes back."""
+        return (replace(p, carries=None) for p in self.projections if p.handles is not None)
+
 
 def _switched_off(capabilities: Iterable[Capability], without: Declarations) -> _SwitchedOff:
     """``without`` are definitions in which nothing is defined."""
@@ -420,6 +443,7 @@ def discover(*packages: str, definitions: Declarations | None) -> list[object]:
     """
     values = _values(packages or (*OWN, *(capability.package for capability in shipped())), definitions)
     if definitions is not None:
+        definitions.problems += erased_too_soon(values)
         definitions.refuse()
     return values
 
@@ -431,10 +455,7 @@ def _values(packages: Iterable[str], definitions: Declarations | None) -> list[o
             values += module.values
             if module.declare is not None:
                 values += module.declare(definitions)
-    values = list({id(v): v for v in values}.values())
-    if definitions is not None:
-        definitions.problems += erased_too_soon(values)
-    return values
+    return list({id(v): v for v in values}.values())
 
 
 class _Declaring(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from threadline.engine.folding.as_of import Scene
 from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
+from threadline.engine.folding.person_view import Scene
 from threadline.engine.folding.provisional import ProvisionalStates, copied
 from threadline.engine.folding.refold import NOTHING, folded_before
 from threadline.engine.folding.states import States

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -26,19 +27,14 @@ class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
 _json = msgspec.json.Encoder()
 _sorted = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
-_event = msgspec.json.Decoder(Event)
-_pack = msgspec.msgpack.Encoder()
-_unpack = msgspec.msgpack.Decoder()
 
 
-def encode_event(event: Event) -> bytes:
-    """The bytes of an event in the log. Raises ValueError or TypeError for what JSON cannot hold."""
-    return _json.encode(event)
+encode_event: Callable[[Event], bytes] = _json.encode
+"""The bytes of an event in the log. Raises ValueError or TypeError for what JSON cannot hold."""
 
 
-def decode_event(encoded: bytes) -> Event:
-    """The event as it is read from the log. Raises `msgspec.ValidationError` if it cannot be read."""
-    return _event.decode(encoded)
+decode_event: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode
+"""The event as it is read from the log. Raises `msgspec.ValidationError` if it cannot be read."""
 
 
 def log_entry(recorded: Recorded, encoded: bytes, digest: int) -> LogEntry:
@@ -145,14 +141,10 @@ def _payload(event: Event) -> tuple[Any, ...]:
     return (*payload, event.object_id) if event.object_id else payload
 
 
-def pack(value: Any) -> bytes:
-    """Plain data as MessagePack."""
-    return _pack.encode(value)
-
-
-def unpack(data: bytes) -> Any:
-    """What `pack` wrote."""
-    return _unpack.decode(data)
+pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+"""Plain data as MessagePack."""
+unpack: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
+"""What `pack` wrote."""
 
 
 def nested_beyond(value: Any, depth_max: int) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 
 from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.folding.provisional import ProvisionalStates
-from threadline.engine.folding.states import States
+from threadline.engine.folding.states import NO_PROJECTIONS, States
 from threadline.kernel import ports
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.ids import short_hash
@@ -81,7 +81,7 @@ class Person:
         """Events of the attempt at work that are not in the store yet."""
         self.stale: tuple[int, ...] = ()
         """Projections whose stored state has another version and is folded again before use."""
-        self.unwritten: frozenset[int] = frozenset()
+        self.unwritten = NO_PROJECTIONS
         """Projections folded again since the person was read: their stored index rows are unknown."""
 
     @property
@@ -118,7 +118,8 @@ class Person:
 
     def keep_packed_timers(self, timers: msgspec.Raw) -> None:
         """Take the timers as they are stored; they are unpacked on first use."""
-        self._timers, self._packed_timers = None, timers
+        # A copy: what was read together with them would stay in memory.
+        self._timers, self._packed_timers = None, timers.copy()
 
     def packed_timers(self) -> msgspec.Raw:
         """The timers as they are stored."""
@@ -144,7 +145,7 @@ class Person:
 
     def keep_described(self, described: msgspec.Raw) -> None:
         """Take the described part as it is stored."""
-        self._described = described
+        self._described = described.copy()
 
     def described(self) -> msgspec.Raw:
         """The packed part of a head that few events change: threads, identifiers and the like."""

@@ -84,6 +84,7 @@ def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False
         return [Put(key, _pack_head(person), version, begins)]
     packed = pack(person.states.to_pack())
     person.size, states = len(packed), msgspec.Raw(packed)
+    person.states.repack(packed)
     if person.provisional is not None or not WHOLE_BYTES_MAX < person.size <= SNAPSHOT_BYTES_MAX:
         person.snapshot_version, person.tail = 0, None
         return [Put(key, _pack_whole(person, catalogue, states), version, begins)]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from threadline.engine.folding.catalogue import Catalogue, Folding
 from threadline.engine.folding.history import (
     Ahead,
@@ -20,6 +22,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.kernel.event import Recorded
+from threadline.kernel.opening import OPENING, Opening, opening_of
 from threadline.kernel.projection import Fold, State
 from threadline.kernel.store import LogEntry, Store
 
@@ -82,12 +85,20 @@ def fold_events(
     states: list[State],
     only: Sequence[int] | None = None,
     onlooker: EventOnlooker | None = None,
+    before: int | None = None,
 ) -> tuple[int, str]:
-    """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
+    """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections.
+
+    Of each thread an opening comes before the events that it stands for, and these are left out where they are still
+    there. As of an instant ``before`` which not all of them occurred it says nothing.
+    """
     at, id = NOTHING
     known: dict[str, tuple[tuple[tuple[int, Fold], ...], bool]] = {}
+    openings: list[tuple[Recorded, Opening]] = []
     for recorded in events:
         event = recorded.event
+        if openings and _has_left(recorded, openings):
+            continue
         type = folding.event_types.counts_as(event)
         cached = known.get(type)
         if cached is None:
@@ -96,6 +107,11 @@ def fold_events(
                 steps = tuple(step for step in steps if step[0] in only)
             cached = known[type] = steps, onlooker is not None and type in onlooker.types
         steps, is_noted = cached
+        if type == OPENING:
+            opening = opening_of(recorded)
+            if before is not None and opening.until >= before:
+                continue
+            openings.append((recorded, opening))
         if is_noted:
             assert onlooker is not None
             onlooker.note(recorded)
@@ -106,6 +122,31 @@ def fold_events(
         if steps and event.occurred_at >= at and (event.occurred_at > at or recorded.id > id):
             at, id = event.occurred_at, recorded.id
     return at, id
+
+
+def _has_left(recorded: Recorded, openings: Iterable[tuple[Recorded, Opening]]) -> bool:
+    """Whether one of these openings stands for an event."""
+    thread, sequence, event = recorded.thread, recorded.sequence, recorded.event
+    return any(
+        at.thread == thread and sequence < at.sequence and opening.stands_for(event.type, event.occurred_at)
+        for at, opening in openings
+    )
+
+
+def with_openings_in_place(events: Iterable[Recorded]) -> list[Recorded]:
+    """A person's events in occurred order, each opening at the instant from which it is whole and without the events
+    that it stands for: for who folds day by day."""
+    openings: list[tuple[Recorded, Opening]] = []
+    placed: list[Recorded] = []
+    for recorded in events:
+        if _has_left(recorded, openings):
+            continue
+        if recorded.event.type == OPENING:
+            opening = opening_of(recorded)
+            openings.append((recorded, opening))
+            recorded = replace(recorded, event=replace(recorded.event, occurred_at=opening.until))
+        placed.append(recorded)
+    return sorted(placed, key=occurred_order) if openings else placed
 
 
 def person_entries(store: Store, person: Person, ahead: Ahead | None = None) -> list[LogEntry] | None:
@@ -143,7 +184,7 @@ def refold_person(
         events = heapq.merge(stored, sorted(extra, key=occurred_order), key=occurred_order) if extra else stored
     else:
         ahead = _ahead(store, (person,), person.position)
-        events = chain(map(unpack_event, thread_entries(store, person.heads, ahead)), extra)
+        events = chain(extra, map(unpack_event, thread_entries(store, person.heads, ahead)))
     latest = fold_events(catalogue, events, states, only)
     for index in chosen:
         person.states[index] = states[index]
@@ -165,5 +206,5 @@ def folded_before(folding: Folding, history: History, instant: int, only: Sequen
     ``only``: these projections; the others stay empty.
     """
     states = folding.empty()
-    fold_events(folding, history.between(None, instant), states, only)
+    fold_events(folding, history.between(None, instant), states, only, before=instant)
     return States(folding, states)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 
 from threadline.engine.folding.person import own
 from threadline.engine.maintenance import applying, indexes, marks
@@ -20,15 +19,21 @@ class Maintenance:
     """Derived data of one store. Caches of this process are cleared where something behind them was rewritten."""
 
     def __init__(
-        self, recorder: Recorder, ranks: Ranks, engine: ports.Ports, rehearsal: Callable[[], ports.Rehearsal]
+        self,
+        recorder: Recorder,
+        ranks: Ranks,
+        engine: ports.Ports,
+        rehearsal: Callable[[], ports.Rehearsal],
+        by_hand: int = 0,
     ) -> None:
         self._engine = engine
         self._rehearsal = rehearsal
         self.reloader: Callable[[], ports.Ports] | None = None
         """Puts another engine in the place of this one, by the definitions as they are now; set by a server."""
-        self.writer: Callable[[str, str, str], AbstractContextManager[None]] | None = None
-        """(section, name, text) -> has the definition in a file; whatever is raised within puts the file back. Set by a
-        server."""
+        self.checker: Callable[[str], str] | None = None
+        """A text of all that is made by hand -> the fingerprint of the definitions with it; set by a server."""
+        self.by_hand = by_hand
+        """The version of what is made by hand that this process goes by; 0: none."""
         self._recorder = recorder
         self._ranks = ranks
         self._store = recorder.store
@@ -56,12 +61,11 @@ class Maintenance:
             raise Conflict("definitions are read when a store is opened; open it again")
         return self.reloader().maintenance
 
-    def declare(self, section: str, name: str, text: str) -> ports.Maintenance:
-        """Write a definition into the files of definitions and put it in force."""
-        if self.writer is None or self.reloader is None:
-            raise Conflict("a definition is put in force by a server", hint="write it into the file of definitions")
-        with self.writer(section, name, text):
-            return self.reload()
+    def fingerprint_with(self, by_hand: str) -> str:
+        """The fingerprint of the definitions in force if this were made by hand; raises what `reload` raises."""
+        if self.checker is None:
+            raise Conflict("a definition is put in force by a server", hint="write it into a file of definitions")
+        return self.checker(by_hand)
 
     def stale(self) -> tuple[str, ...]:
         """What is older than the definitions in force: ``people`` or names of a `Refresh`."""

@@ -12,7 +12,6 @@ from threadline.engine.folding.packing import unpack
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.folding.refold import catch_up, fold_events
-from threadline.engine.folding.states import States
 from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.event import Recorded
@@ -58,11 +57,11 @@ def _people(store: Store, catalogue: Catalogue) -> Iterator[Person]:
 
 def _person_line(store: Store, catalogue: Catalogue, person: Person, arrival: bool) -> str:
     events = [r for r in in_occurred_order(store, person.heads) if arrival or was_known(r)]
-    states: Sequence[State] = person.states
+    states: Sequence[State] = person.states.plain()
     if not arrival:
         known_states = catalogue.empty()
         fold_events(catalogue, events, known_states)
-        states = States(catalogue, known_states)
+        states = known_states
     content: dict[str, Any] = {
         "workspace": person.workspace,
         "identifiers": sorted(str(i) for i in person.identifiers.values()),

@@ -108,23 +108,6 @@ def unfilled(store: Store, catalogue: Catalogue) -> list[tuple[Refresh, frozense
     return lacking
 
 
-class Unfilled:
-    """`unfilled` for whoever asks very often: what is filled stays so for the definitions of a process."""
-
-    def __init__(self, store: Store, catalogue: Catalogue) -> None:
-        self._store = store
-        self._catalogue = catalogue
-        self._is_filled = not catalogue.refreshes
-
-    def __call__(self) -> list[tuple[Refresh, frozenset[str]]]:
-        """The steps after the first that are not done, each with those of its parts that are not filled."""
-        if self._is_filled:
-            return []
-        lacking = unfilled(self._store, self._catalogue)
-        self._is_filled = not lacking
-        return lacking
-
-
 def _has(catalogue: Catalogue, step: Item | None, part: IndexPart) -> bool:
     """Whether a part is filled of a step that is not done."""
     version = catalogue.filled_as.get(part.name, {}).get(part.of)

@@ -18,7 +18,7 @@ from threadline.engine.folding.person import PERSON, Person
 from threadline.engine.folding.person_packing import PAGE_PEOPLE, pack_person, people_of
 from threadline.engine.folding.refold import EventOnlooker, fold_events, person_entries, person_events, read_ahead
 from threadline.engine.folding.states import States
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
 from threadline.engine.maintenance.indexes import write_changed_rows
 from threadline.engine.maintenance.marks import PEOPLE, mark
@@ -251,7 +251,8 @@ def _ends_with_tail(entries: Sequence[LogEntry], person: Person) -> bool:
     if tail is None:
         # Whole states have no tail; of a snapshot of another layout only the states know it.
         return not person.snapshot_version
-    return [bytes.fromhex(entry.id) for entry in entries[len(entries) - len(tail) :]] == tail
+    # As text: an id that is damaged may be no number.
+    return [entry.id for entry in entries[len(entries) - len(tail) :]] == [id.hex() for id in tail]
 
 
 def _differ(fresh: list[State], stored: list[Any]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from threadline.engine.accounts import ACCOUNT, ACCOUNT_LIST, SESSION, SESSION_LIST
-from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST
+from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST, CREDENTIAL_USED
 from threadline.engine.damage import DAMAGED, damaged_key
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery import circuit, dead_letters
+from threadline.engine.delivery.attempts import ATTEMPT, ATTEMPT_TIME, keys
 from threadline.engine.delivery.claims import CLAIMED
 from threadline.engine.delivery.feed_consumer import FEED_CURSOR
 from threadline.engine.delivery.leases import LEASE
@@ -54,6 +55,14 @@ def _unknown(subject: Subject) -> Iterator[Key]:
     return (delete.key for effect in subject.unknown_effects() for delete in unknown_deletes(effect))
 
 
+def _attempts(subject: Subject) -> Iterator[Key]:
+    return (keys(attempt)[0] for attempt in subject.engine.delivery.attempts_of(subject.person.heads))
+
+
+def _attempt_times(subject: Subject) -> Iterator[Key]:
+    return (keys(attempt)[1] for attempt in subject.engine.delivery.attempts_of(subject.person.heads))
+
+
 def _quarantined(subject: Subject) -> Iterator[Key]:
     return (Key(QUARANTINE, subject.workspace, entry["id"]) for entry in subject.quarantined())
 
@@ -84,6 +93,8 @@ _TABLES = (
     StoreTable(PARKED, "items", shown_in="effects", keys=_parked),
     StoreTable(PARKED_ROWS, "items", why="it counts an effect that was given up on", keys=_parked_rows),
     StoreTable(UNKNOWN, "items", shown_in="effects", keys=_unknown),
+    StoreTable(ATTEMPT, "items", shown_in="deliveries", keys=_attempts),
+    StoreTable(ATTEMPT_TIME, "items", why="it leads to an attempt to call a webhook", keys=_attempt_times),
     StoreTable(QUARANTINE, "items", shown_in="joins_in_review", keys=_quarantined),
     StoreTable(REJECTED, "items", shown_in="rejected", keys=_rejected),
     StoreTable(REJECTED_BY_TIME, "items", why="it leads to a rejected event", keys=_rejected_by_time),
@@ -98,6 +109,7 @@ _TABLES = (
     StoreTable(CONTENT, "nobody", why=_OPERATORS),
     StoreTable(CREDENTIAL, "nobody", why=_OPERATORS),
     StoreTable(CREDENTIAL_LIST, "nobody", why=_OPERATORS),
+    StoreTable(CREDENTIAL_USED, "nobody", why=_OPERATORS),
     StoreTable(ACCOUNT, "nobody", why=_OPERATORS),
     StoreTable(ACCOUNT_LIST, "nobody", why=_OPERATORS),
     StoreTable(SESSION, "nobody", why=_OPERATORS),

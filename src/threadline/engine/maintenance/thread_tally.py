@@ -31,7 +31,11 @@ class ThreadTally:
         """Count an event."""
         bucket = _bucket(thread)
         count, total = self._sums.get(bucket, (0, 0))
-        self._sums[bucket] = count + 1, total + int(id[:16], 16)
+        try:
+            number = int(id[:16], 16)
+        except ValueError:
+            number = 0  # a damaged id, which is named as such
+        self._sums[bucket] = count + 1, total + number
 
     def count(self, entries: Iterable[LogEntry]) -> None:
         """Count entries of the log, but those that are erased, of which nobody knows the thread."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from threadline.engine.folding.as_of import view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import ReplayedHistory, occurred_order
 from threadline.engine.folding.packing import encode_event, log_entry
 from threadline.engine.folding.person import Person
+from threadline.engine.folding.person_view import view_at
 from threadline.engine.folding.refold import folded_before
 from threadline.engine.folding.states import States
 from threadline.engine.reading.identity_history import IdentityHistory

@@ -36,6 +36,8 @@ class EventLog:
         self._damage = damage
         self.forms = forms
         """Member of `Event.wire` -> how the message that an event came in is written as it came."""
+        self.damaged: Callable[[Collection[str]], list[str]] = damage.of
+        """The ids of those events of these threads that are known to be damaged."""
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""
@@ -120,10 +122,6 @@ class EventLog:
         except EventDamaged as error:
             self._damage.note(error)
             raise
-
-    def damaged(self, threads: Collection[str]) -> list[str]:
-        """The ids of those events of these threads that are known to be damaged."""
-        return self._damage.of(threads)
 
 
 def _readable(entry: LogEntry, cursor: str) -> Event:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
@@ -11,6 +11,7 @@ from threadline.engine.folding.person_packing import Erasing, Found, assembled, 
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.store import Item, Store
 
 _READINGS_MAX = 64
@@ -158,6 +159,18 @@ class Lookup:
             tail = [recorded for id in person.tail if (recorded := recent(id.hex())) is not None]
             if len(tail) == len(person.tail):
                 person.states.follow(lambda: tail)
+
+
+def owners(store: Store, threads: Iterable[str]) -> dict[str, str]:
+    """Whose each of these threads is now. One that nobody has, because its person is erased, is left out."""
+    wanted = sorted(threads)
+    by_thread: dict[str, str] = {}
+    for start in range(0, len(wanted), PAGE_ITEMS_MAX):
+        page = wanted[start : start + PAGE_ITEMS_MAX]
+        for thread, item in zip(page, store.get([thread_key(id) for id in page]), strict=True):
+            if item is not None:
+                by_thread[thread] = item.value.decode()
+    return by_thread
 
 
 def _bytes(read: _Read) -> int:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from threadline.engine.folding.as_of import states_at, view_at
+import msgspec
+
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
 from threadline.engine.folding.packing import checked_event
 from threadline.engine.folding.person import PERSON, Person, own
 from threadline.engine.folding.person_packing import people_of
-from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView
+from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView, states_at, view_at
 from threadline.engine.folding.refold import folded_before
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
@@ -27,6 +28,9 @@ from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Cursor
 from threadline.kernel.projection import Look, State
 from threadline.kernel.store import Key, LogEntry, Span, Store, following_pages
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
 
 
 class PersonReader:
@@ -131,9 +135,14 @@ class PersonReader:
             ]
             states = self.states(person, now, known_at=known_at, only=indexes)
             at_edges = self.history(person, known_at).at_edges
+            nothing_known = self.catalogue.nothing_known
             for index in indexes:
-                name = self.catalogue.projections[index].name
-                views[name] = view_at(self.catalogue.looks[index], states[index], now, at_edges)
+                name, state, nothing = self.catalogue.projections[index].name, states[index], nothing_known[index]
+                is_alike = state.__class__ is nothing.state.__class__ and state == nothing.state
+                if is_alike and _pack(state) == nothing.packed:
+                    views[name] = _unpack(nothing.view)
+                else:
+                    views[name] = view_at(self.catalogue.looks[index], state, now, at_edges)
         return views
 
     def as_of(self, person: ports.Person, at: int, *, known_at: int | None = None) -> PersonView:

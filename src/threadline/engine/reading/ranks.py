@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 
@@ -73,11 +73,15 @@ class Ranks:
         clock: Clock,
         committing: AbstractContextManager[object],
         refresh_seconds: float | None = None,
+        watch: Callable[[Callable[[Sequence[Batch] | None], None]], None] = lambda watcher: None,
     ) -> None:
+        """``watch`` has `committed` called with each commit from then on; it is not before the first board."""
         self.store = store
         self.clock = clock
         self.refresh_seconds = refresh_seconds
         """Lifetime of counts; None where no other process writes to this store."""
+        self._watch = watch
+        self._is_watching = False
         self._committing = committing
         """Locked during a commit and its `note`, so that no read under it is torn by one."""
         self._counts: dict[Board, _Counts] = {}
@@ -145,6 +149,9 @@ class Ranks:
         with self._reading:
             counts = self._cached(board)  # another thread may have read it meanwhile
             if counts is None or self._age(counts, asked_at) > 1:
+                if not self._is_watching:
+                    self._watch(self.committed)
+                    self._is_watching = True
                 counts = _Counts(board, expiring, self.clock())
                 with self._lock:
                     self._counts[board] = counts

@@ -7,7 +7,6 @@ from itertools import islice
 
 import msgspec
 
-from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.ids import short_hash
 from threadline.kernel.store import Key, Put, Store, query_pages
 
@@ -23,14 +22,14 @@ class Sources:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: TwoGenerationCache[tuple[str, str], bool] = TwoGenerationCache(_CACHED)
+        self.known: set[tuple[str, str]] = set()
         """The (workspace, source) whose row was found in the store."""
 
     def missing(self, pairs: Iterable[tuple[str, str]]) -> list[Put]:
         """The rows to be written for those (workspace, source) that have none yet."""
         wanted: dict[Key, tuple[str, str]] = {}
         for pair in pairs:
-            if self._known.get(pair) is None:
+            if pair not in self.known:
                 # By its hash: a source may be of any length, and a key may not.
                 wanted[Key(SOURCE, pair[0], short_hash(pair[1]))] = pair
         puts = []
@@ -38,7 +37,9 @@ class Sources:
             if item is None:
                 puts.append(Put(key, msgspec.json.encode(pair[1])))
             else:
-                self._known.put(pair, True)
+                if len(self.known) >= _CACHED:
+                    self.known.clear()
+                self.known.add(pair)
         return puts
 
 

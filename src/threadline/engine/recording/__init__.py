@@ -4,12 +4,11 @@ A *call* of the recorder is made in *attempts*, until all of its events are sett
 for each person, which becomes one batch of the commit; *reactions* are what policies add to it. Read in this order:
 
     validation     an event and its identifiers, without a store
-    recorder       a call: what is new, whom it is about, group after group, the commit
+    recorder       a call: what is new, whom it is about, group after group, the commit; what is tried again
     duplicates     what the log has already
     working_set    the people of a call
     identity       the person of an event, joins and splits; merging: those that an operator asks for
     attempt        one attempt, its changes, and what an event of a type sets off
     reactions      policies, and what they wish for
-    retry          why an attempt is void, and what is tried next
     rejected_log   what could not be recorded, until somebody decides
 """

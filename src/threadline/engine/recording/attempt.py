@@ -14,8 +14,14 @@ from threadline.engine.folding.packing import encode_event, log_entry, payload_d
 from threadline.engine.folding.person import VALUE_BYTES_MAX, Person
 from threadline.engine.folding.person_packing import index_rows, person_writes
 from threadline.engine.folding.refold import refold_person
-from threadline.engine.recording.retry import PROJECTION_FAILED, TOO_MANY_CHANGES, Isolation, UnrecordableEvents
-from threadline.engine.recording.validation import RecordRequest, ValidatedEvent
+from threadline.engine.folding.states import NO_PROJECTIONS
+from threadline.engine.recording.validation import (
+    PROJECTION_FAILED,
+    TOO_MANY_CHANGES,
+    RecordRequest,
+    UnrecordableEvents,
+    ValidatedEvent,
+)
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
 from threadline.engine.tracing import CallTrace
@@ -37,6 +43,15 @@ FULL_EVENT_BYTES = 64 * 1_024
 
 Unfilled = tuple[Refresh, frozenset[str]]
 """A `Refresh` that is not done, and those of its parts that are not filled."""
+
+
+class Isolation(NamedTuple):
+    """Positions of requests that made an attempt void, by how they are tried from then on."""
+
+    alone: set[int]
+    """They share no batch with those after them."""
+    unjoined: set[int]
+    """They merge nobody: no batch could hold the merge."""
 
 
 class Attempt:
@@ -65,8 +80,8 @@ class Attempt:
         """The types of events that metrics count."""
         self.trace: CallTrace | None = None
         """What the attempt is timed in; None: it is not."""
-        self.touched: dict[str, int] = {}
-        """By id of an event of this attempt: the projections that it has touched, as bits."""
+        self.folded: dict[str, tuple[EventPlan, int]] = {}
+        """By id of an event of this attempt: its plan, and the projections that it has touched, as bits."""
 
     def append(self, person: Person, thread: str, validated: ValidatedEvent, plan: EventPlan) -> Recorded:
         """Give an event the next place in a thread and fold it."""
@@ -79,7 +94,7 @@ class Attempt:
         recorded = Recorded(event, validated.id, thread, sequence, self.now, request.cause)
         entry = log_entry(recorded, validated.encoded, validated.digest)
         change.entries.append(entry)
-        if event.type in self.counted and self.catalogue.event_types.counts(event):
+        if event.type in self.counted and event.type == plan.type:
             change.counted.append(event)
         if (size := len(entry.body)) > LARGE_EVENT_BYTES:
             change.large += size > FULL_EVENT_BYTES
@@ -96,11 +111,11 @@ class Attempt:
                 for row in mark(recorded):
                     key = Key(row.table, row.partition, row.sort)
                     change.writes[key] = Put(key, row.value or b"\x00")
-        if plan.steps:
-            self._fold(person, recorded, plan, change)
+        self.folded[validated.id] = plan, self._fold(person, recorded, plan, change) if plan.steps else 0
         return recorded
 
-    def _fold(self, person: Person, recorded: Recorded, plan: EventPlan, change: Change) -> None:
+    def _fold(self, person: Person, recorded: Recorded, plan: EventPlan, change: Change) -> int:
+        """Fold an event into the states of its person; returns the projections that it has touched, as bits."""
         if plan.rows:
             change.note_rows(person, self.catalogue, plan.rows)
         states, at = person.states, recorded.event.occurred_at
@@ -109,36 +124,37 @@ class Attempt:
             # Late, or ahead of the clock.
             if not take_in(self, person, recorded, plan.steps, self.now, self._refolded):
                 person.tail = None
-            self.touched[recorded.id] = states.touched
+            touched = states.touched
         else:
-            values, touched = states.values, 0
+            values, touched = states.unpacked(plan.steps), 0
             for index, fold in plan.steps:
-                state = values[index]
-                state = fold(states[index] if state.__class__ is msgspec.Raw else state, recorded)
+                state = fold(values[index], recorded)
                 if state is not None:
                     values[index] = state
                     touched |= 1 << index
-            self.touched[recorded.id] = touched
             person.latest = latest
         if plan.rows:
             change.count_rows(self.catalogue)
+        return touched
 
     def _refolded(self, person: Person, index: int) -> State:
         refold_person(self.store, self.catalogue, person, only=(index,), extra=person.pending)
         return person.states[index]
 
-    def own(self, event: Event, cause: str) -> ValidatedEvent:
+    def own(self, event: Event, cause: str) -> OwnEvent:
         """An event that Threadline itself makes, ready for `append_own`."""
         id = event_id(event.workspace, event.source, event.key)
         if id in self.ids or not 0 < len(event.type) <= EVENT_TYPE_LENGTH_MAX:
             raise ValueError(f"{event.source} emits {event.type[:80]!r} under a key that it has used, or too long")
         request = RecordRequest(event, cause)
-        return ValidatedEvent(-1, request, event, id, payload_digest(event), encode_event(event), ())
+        # Threadline may say everything.
+        validated = ValidatedEvent(-1, request, event, event.type, id, payload_digest(event), encode_event(event), ())
+        return OwnEvent(validated, self.plans.of(event.workspace, event.type))
 
-    def append_own(self, person: Person, thread: str, validated: ValidatedEvent) -> Recorded:
+    def append_own(self, person: Person, thread: str, own: OwnEvent) -> Recorded:
         """Append an event that `own` has made."""
-        self.ids.add(validated.id)
-        return self.append(person, thread, validated, self.plans.of_event(validated.event))
+        self.ids.add(own.validated.id)
+        return self.append(person, thread, own.validated, own.plan)
 
     def history(self, person: Person) -> StoredHistory:
         """The person's events: those in the store and those of this attempt."""
@@ -199,7 +215,7 @@ class Changes:
             if person.unwritten:
                 change.note_rows(person, self._catalogue, person.unwritten)
                 change.count_rows(self._catalogue)
-                person.unwritten = frozenset()
+                person.unwritten = NO_PROJECTIONS
             self._people.touched[person.id] = person
         if self.position >= 0 and (not change.requests or change.requests[-1] != self.position):
             change.requests.append(self.position)
@@ -373,6 +389,8 @@ class Change:
 class EventPlan(NamedTuple):
     """Folds, rows and policies of one event type in one workspace."""
 
+    type: str
+    """The type as which its events count."""
     steps: tuple[tuple[int, Fold], ...]
     """Index of each projection touched, and its fold."""
     rows: tuple[int, ...]
@@ -389,6 +407,13 @@ class EventPlan(NamedTuple):
     """Writes to reserve for these policies: an event and its consequences commit together."""
 
 
+class OwnEvent(NamedTuple):
+    """An event that Threadline itself makes."""
+
+    validated: ValidatedEvent
+    plan: EventPlan
+
+
 class Plans:
     """The plans of one catalogue. Not thread-safe: used under the recorder's lock."""
 
@@ -398,12 +423,18 @@ class Plans:
         self._names = tuple({p.shared.name: None for p in catalogue.policies if p.shared is not None})
         self._shared: dict[str, dict[str, Any]] = {}
         self._plans: dict[str, dict[str, EventPlan]] = {}
+        self._editions: dict[str, int] = {}
+        """Of all values, when those of a workspace were read last."""
 
     def refresh(self, workspaces: Iterable[str]) -> None:
         """Read the shared values of these workspaces. Called before the clock is read, so that the values that decide
         about an event were in force by its time."""
+        edition = self._values.edition
+        lasting = self._values.refresh_seconds is None
         for workspace in workspaces:
             known = self._shared.get(workspace)
+            if lasting and self._editions.get(workspace) == edition:
+                continue
             shared: dict[str, Any] = {}
             changed = known is None
             for name in self._names:
@@ -413,10 +444,12 @@ class Plans:
                 if len(self._shared) >= PLANS_CACHED:
                     self._shared.clear()
                     self._plans.clear()
+                    self._editions.clear()
                 self._shared[workspace], self._plans[workspace] = shared, {}
+            self._editions[workspace] = edition
 
     def of(self, workspace: str, event_type: str) -> EventPlan:
-        """The plan of the events of a type."""
+        """The plan of the events that count as a type."""
         plans = self._plans.get(workspace)
         if plans is None:
             self.refresh((workspace,))
@@ -427,10 +460,6 @@ class Plans:
                 plans.clear()
             plan = plans[event_type] = self._made(workspace, event_type)
         return plan
-
-    def of_event(self, event: Event) -> EventPlan:
-        """The plan of an event as which it counts: that of its type, if its speaker may say it."""
-        return self.of(event.workspace, self._catalogue.event_types.counts_as(event))
 
     def _made(self, workspace: str, event_type: str) -> EventPlan:
         plan = self._catalogue.plan(event_type)
@@ -444,7 +473,7 @@ class Plans:
         for policy, bits in zip(policies, reads, strict=True):
             awaits |= bits if bits and policy.unsettled is None else -1
         room = 2 * CASCADE_EVENTS_MAX if policies else 0
-        return EventPlan(plan.steps, plan.rows, plan.marks, policies, reads, awaits, room)
+        return EventPlan(event_type, plan.steps, plan.rows, plan.marks, policies, reads, awaits, room)
 
     def _reads(self, policy: Policy) -> int:
         return sum({1 << self._catalogue.index[read.projection] for read in policy.reads})

@@ -15,8 +15,8 @@ from threadline.engine.folding.refold import fold_events, refold_person
 from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.reactions import look_first, react
-from threadline.engine.recording.retry import ConcurrencyConflict
 from threadline.engine.recording.validation import ResolvedIdentifier, ValidatedEvent
+from threadline.engine.recording.working_set import ConcurrencyConflict
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, Recorded, event_id, marks_of, thread_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules

@@ -21,8 +21,9 @@ from threadline.engine.recording.validation import IdentifierResolver, ResolvedI
 from threadline.kernel import ports
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
-from threadline.kernel.event import Identifier, identifier_named
+from threadline.kernel.event import Identifier, Recorded, identifier_named
 from threadline.kernel.identity import MERGED
+from threadline.kernel.opening import OPENING
 from threadline.kernel.store import Key, Put, beyond
 
 
@@ -220,7 +221,12 @@ def _founded(reader: PersonReader, person: Person, threads: Sequence[str]) -> tu
     rules = reader.catalogue.rules
     strongest = min(threads, key=lambda t: (rules.kind(person.identifiers[t].kind).priority, t))
     events = thread_events(reader.store, dict.fromkeys(threads, 1 << 62))
-    began = min((r.recorded_at for r in events if r.sequence == 1), default=person.created_at)
+    first: dict[str, Recorded] = {}
+    for recorded in sorted(events, key=lambda event: event.sequence):
+        # Retention may have taken out what came first: then it is the first that is left, which no opening is.
+        if recorded.event.type != OPENING:
+            first.setdefault(recorded.thread, recorded)
+    began = min((recorded.recorded_at for recorded in first.values()), default=person.created_at)
     return strongest, person.workspace, began
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
 from typing import Any, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.history import StoredHistory
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
-from threadline.engine.recording.attempt import Attempt
-from threadline.engine.recording.retry import ConcurrencyConflict, UnrecordableEvents
-from threadline.engine.recording.validation import ValidatedEvent
+from threadline.engine.recording.attempt import Attempt, OwnEvent
+from threadline.engine.recording.validation import UnrecordableEvents
+from threadline.engine.recording.working_set import ConcurrencyConflict
 from threadline.engine.scheduled import (
     effect_id,
     outbox_key,
@@ -61,17 +60,12 @@ LOOKS_MAX = 64
 
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
-Prepared = ValidatedEvent | Put | Timer | CancelTimer
+Prepared = OwnEvent | Put | Timer | CancelTimer
 """A wish that can be applied without fail: an event, an effect, a timer."""
 
 
 class Reactions(Protocol):
     """Where policies are asked and their wishes applied: an attempt before its commit, or a sandbox."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Says how many writes a wish takes."""
-        ...
 
     def reacting(self, recorded: Recorded) -> Sequence[tuple[Policy, bool]]:
         """The policies that may be asked about an event, each with whether it has touched what the policy reads."""
@@ -81,8 +75,8 @@ class Reactions(Protocol):
         """The person right after an event."""
         ...
 
-    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
-        """Whether a wish is for a timer that stays as it is: it changes nothing and takes no room."""
+    def writes_of(self, person: Person, policy: str, wish: Wish, prepared: Any) -> int:
+        """How many writes a wish may take, as a store counts them; 0 for a timer that stays as it is."""
         ...
 
     def free(self, person: Person) -> int:
@@ -138,9 +132,10 @@ def cascade(reactions: Reactions, person: Person, first: Recorded) -> None:
                     continue
                 ready = reactions.prepare(person, recorded, policy, (failure,))
             for wish, prepared in ready:
-                if reactions.idle(person, policy.name, wish):
+                taken = reactions.writes_of(person, policy.name, wish, prepared)
+                if not taken:
                     continue
-                writes += writes_of(reactions.catalogue, wish)
+                writes += taken
                 if added == CASCADE_EVENTS_MAX - 1 or writes > 2 * CASCADE_EVENTS_MAX:
                     reactions.cut(person, recorded, policy.name)
                     return
@@ -163,14 +158,14 @@ def _room(added: int, writes: int, free: int) -> int:
 
 def react(attempt: Attempt, person: Person, recorded: Recorded) -> None:
     """Let the policies react to an event and to what they add because of it."""
-    if attempt.plans.of_event(recorded.event).policies:
+    if attempt.folded[recorded.id][0].policies:
         cascade(AttemptReactions(attempt), person, recorded)
 
 
 class AttemptReactions:
     """`Reactions` in an attempt. Views of people are read in it, so it is their scene as well."""
 
-    __slots__ = ("_attempt", "_effects", "catalogue", "index")
+    __slots__ = ("_attempt", "_effects", "catalogue", "handled", "history", "index", "shared")
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -178,11 +173,11 @@ class AttemptReactions:
         """How many were requested in this cascade: mails of one instant leave in the order of their requests."""
         self.catalogue = attempt.catalogue
         self.index = attempt.catalogue.index
+        self.history, self.handled, self.shared = attempt.history, attempt.plans.handled, attempt.plans.shared
 
     def reacting(self, recorded: Recorded) -> list[tuple[Policy, bool]]:
         """The policies that may be asked about an event, each with whether it has touched what the policy reads."""
-        plan = self._attempt.plans.of_event(recorded.event)
-        touched = self._attempt.touched.get(recorded.id, 0)
+        plan, touched = self._attempt.folded[recorded.id]
         return [
             (policy, bool(reads & touched))
             for policy, reads in zip(plan.policies, plan.reads, strict=True)
@@ -195,9 +190,13 @@ class AttemptReactions:
         at = max(recorded.recorded_at, recorded.event.occurred_at) + 1
         return ReactingPersonView(self, person, recorded.event.type, at)
 
-    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
-        """Whether a wish is for a timer that stays as it is."""
-        return is_idle(person, policy, wish)
+    def writes_of(self, person: Person, policy: str, wish: Wish, prepared: Prepared) -> int:
+        """How many writes a wish may take; 0 for a timer that stays as it is."""
+        if isinstance(prepared, OwnEvent):
+            return writes_of_event(prepared.plan.marks)
+        if isinstance(wish, Timer) and stays(wish, _pending(person, policy, wish.key)):
+            return 0
+        return writes_beside_events(wish)
 
     def free(self, person: Person) -> int:
         """How many more writes fit into the batch that the person's events are in."""
@@ -212,8 +211,8 @@ class AttemptReactions:
 
     def _prepared(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Prepared:
         if isinstance(wish, Emit):
-            why, history = why_after(cause, wish.occurred_at), history_of(cause)
-            event = event_of(person, cause.thread, source_of(policy), cause.id, wish, self._attempt.now, why, history)
+            history, source, why = history_of(cause), source_of(policy), why_after(cause, wish.occurred_at)
+            event = event_of(person, cause.thread, source, cause.id, wish, self._attempt.now, why, history)
             return self._attempt.own(event, cause.id)
         if isinstance(wish, Effect):
             self._effects += 1
@@ -224,8 +223,10 @@ class AttemptReactions:
 
     def apply_wish(self, person: Person, cause: Recorded, policy: str, prepared: Prepared) -> Recorded | None:
         """Add a wish to the person's change; returns the event if it emits one."""
-        if isinstance(prepared, ValidatedEvent):
-            return self._attempt.append_own(person, cause.thread, prepared)
+        if isinstance(prepared, OwnEvent):
+            added = self._attempt.append_own(person, cause.thread, prepared)
+            plan, touched = self._attempt.folded[added.id]
+            return added if plan.awaits == -1 or plan.awaits & touched else None
         writes: Iterable[Put | Delete] = (
             (prepared,) if isinstance(prepared, Put) else timer_writes(person, cause, policy, prepared)
         )
@@ -253,18 +254,6 @@ class AttemptReactions:
     def look(self, index: int) -> Look:
         """The view function of a projection."""
         return self.catalogue.looks[index]
-
-    def history(self, person: Person) -> StoredHistory:
-        """The person's events: those in the store and those of this attempt."""
-        return self._attempt.history(person)
-
-    def handled(self, workspace: str, type: str) -> bool:
-        """Whether a policy names events of this type."""
-        return self._attempt.plans.handled(workspace, type)
-
-    def shared(self, workspace: str, name: str) -> Any:
-        """The value of a policy's `Shared`."""
-        return self._attempt.plans.shared(workspace, name)
 
 
 class TracedReactions(AttemptReactions):
@@ -346,17 +335,24 @@ def _look(attempt: Attempt, person: Person, type: str, source: str, properties: 
         received_at=attempt.now,
         marks=marks_of(DEFINITIONS),
     )
-    attempt.changes.of(person, 3 + attempt.plans.of_event(event).room)
-    react(attempt, person, attempt.append_own(person, thread, attempt.own(event, "")))
+    own = attempt.own(event, "")
+    attempt.changes.of(person, 3 + own.plan.room)
+    react(attempt, person, attempt.append_own(person, thread, own))
 
 
 # --- what is wished for ---------------------------------------------------------------------------
 
 
-def writes_of(catalogue: Catalogue, wish: Wish) -> int:
-    """How many writes a wish may take, as a store counts them; index rows of states apart, which are few."""
+def writes_of_event(marks: Sized) -> int:
+    """How many writes an event that is emitted may take, which has rows of its own by these functions; index rows of
+    states apart, which are few."""
+    return 2 + len(marks)
+
+
+def writes_beside_events(wish: Wish) -> int:
+    """How many writes an effect or a timer may take."""
     # Setting a timer again takes two: the earlier item is deleted.
-    return 2 + len(catalogue.plan(wish.type).marks) if isinstance(wish, Emit) else 1 + isinstance(wish, Timer)
+    return 1 + isinstance(wish, Timer)
 
 
 def checked_wishes(policy: Policy, wishes: Iterable[Wish]) -> list[Wish]:
@@ -495,11 +491,6 @@ def note_fired(person: Person, thread: str, fired: Event) -> None:
     name = f"{thread}/{fired.properties['policy']}/{fired.properties['key']}"
     if person.timers.get(name) == fired.occurred_at:
         person.drop_timer(name)
-
-
-def is_idle(person: Person, policy: str, wish: Wish) -> bool:
-    """Whether a wish is for a timer that stays as it is."""
-    return isinstance(wish, Timer) and stays(wish, _pending(person, policy, wish.key))
 
 
 def stays(wish: Timer, pending: Iterable[int]) -> bool:

@@ -2,14 +2,16 @@
 
 One call goes through six steps: validation (`validation.py`), finding duplicates (`duplicates.py`), reading its people
 and assigning its events to groups without a common person (`working_set.py`), work on one group after the other, and
-the commit (`attempt.py` has what it is made of). Lost races are tried again (`retry.py`).
+the commit (`attempt.py` has what it is made of). Lost races are tried again (`_Retries`).
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -17,11 +19,10 @@ from threadline.engine.counts import IDENTITY_MERGES, PROJECTION_ERRORS, Counts
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
-from threadline.engine.gc_deferred import gc_deferred
-from threadline.engine.reader_priority import ReaderPriority
+from threadline.engine.interpreter import ReaderPriority, gc_deferred
 from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import rejected_log
-from threadline.engine.recording.attempt import Attempt, Change, Plans, Unfilled
+from threadline.engine.recording.attempt import Attempt, Change, Isolation, Plans, Unfilled
 from threadline.engine.recording.duplicates import fresh_among, sort_out
 from threadline.engine.recording.identity import resolve, review_alias
 from threadline.engine.recording.reactions import (
@@ -32,20 +33,20 @@ from threadline.engine.recording.reactions import (
     look_first,
     note_fired,
 )
-from threadline.engine.recording.retry import (
+from threadline.engine.recording.validation import (
     BEING_ERASED,
     FENCED,
     PROJECTION_FAILED,
     TOO_MANY_CHANGES,
-    ConcurrencyConflict,
-    Isolation,
-    Retries,
+    Checked,
+    RecordRequest,
     UnrecordableEvents,
-    isolate,
+    ValidatedEvent,
+    Validator,
 )
-from threadline.engine.recording.validation import Checked, RecordRequest, ValidatedEvent, Validator
 from threadline.engine.recording.working_set import (
     PEOPLE_CACHE_BYTES,
+    ConcurrencyConflict,
     ContentionTracker,
     PeopleCache,
     WorkingSet,
@@ -72,6 +73,9 @@ from threadline.kernel.time import CLOCK_SKEW_MAX, Clock, believed_until
 T = TypeVar("T")
 
 CALL_EVENTS_MAX = 1_000
+ATTEMPTS_MAX = 64
+"""Attempts in a row that settle nothing, lost to other processes, before the call fails."""
+PAUSE_SECONDS_MAX = 0.1
 
 log = logging.getLogger("threadline.policies")
 
@@ -120,6 +124,40 @@ class _Call:
         return len(self.receipts) + len(self.refused) + sum(map(len, self.isolation))
 
 
+class _Retries:
+    """The attempts at one call."""
+
+    __slots__ = ("_attempts", "_settled")
+
+    def __init__(self) -> None:
+        self._attempts = 0
+        self._settled = 0
+
+    def again(self, settled: int = 0) -> None:
+        """Wait before the next attempt, with jitter: longer after each that settled nothing. ``settled`` measures the
+        progress. Raises `Unavailable` after too many."""
+        # An attempt that settled something was not lost to other writers.
+        self._attempts, self._settled = (0 if settled > self._settled else self._attempts + 1), settled
+        if self._attempts == ATTEMPTS_MAX:
+            raise Unavailable("other writers keep changing the same people; try again")
+        if self._attempts:
+            time.sleep(random.uniform(0, min(0.001 * 2**self._attempts, PAUSE_SECONDS_MAX)))
+
+
+def _isolate(error: UnrecordableEvents, isolation: Isolation, refused: dict[int, EventRejected]) -> None:
+    """Isolate the requests that made an attempt void; reject those that were isolated already."""
+    unfit = set(error.positions)
+    assert unfit, "whatever is recorded here belongs to a request"
+    if len(unfit) > 1 and not unfit <= isolation.alone:
+        # One of a batch is unrecordable: with a batch for each, its neighbours are recorded.
+        isolation.alone.update(unfit)
+    elif error.code == TOO_MANY_CHANGES and not unfit <= isolation.unjoined:
+        # The merge may be too large for a batch: then the merge is quarantined, and the event recorded.
+        isolation.unjoined.update(unfit)
+    else:
+        refused.update({position: EventRejected(error.code, str(error)) for position in unfit})
+
+
 class Recorder:
     """Records events. Thread-safe: calls are validated side by side, and worked on and committed one after the other.
 
@@ -157,6 +195,8 @@ class Recorder:
         self._contention = ContentionTracker(store, self._cache)
         self._unfilled = unfilled
         """What not everybody was looked at for yet."""
+        self._is_filled = not catalogue.refreshes
+        """Whether there is nothing of the kind, which stays so for the definitions of a process."""
         self.tracing = tracing
         """None: nothing is traced, and tracing costs nothing."""
         self.counts = Counts(catalogue.counters)
@@ -182,7 +222,7 @@ class Recorder:
         It has the locks and connections of its parent, but not its threads: it would wait for ever, or write over the
         parent's writes.
         """
-        if self.forked:
+        if os.getpid() != self._process:
             raise Unavailable(
                 f"the store was opened by the process {self._process}, of which this one is a fork",
                 hint="Open it in the process that uses it, after the fork.",
@@ -250,27 +290,24 @@ class Recorder:
         return self._cache.events.peek(id)
 
     def record_checked(self, checked: Sequence[Checked]) -> list[Receipt]:
-        """Record what `check` has made of requests, in one call. See `record`."""
+        """Record what `check` has made of requests, in one call. See `record`. Whoever makes many calls defers the
+        collector, or has stopped it as a server does."""
         self.refuse_forks()
-        with gc_deferred():
-            call = _Call(checked)
-            if self.tracing is not None:
-                call.trace = self.tracing.call()
-            with self._lock:
-                receipts = self._record(call)
+        call = _Call(checked)
+        if self.tracing is not None:
+            call.trace = self.tracing.call()
+        with self._lock:
+            receipts = self._record(call)
         if self.tracing is not None and call.trace is not None:
             recorded = [(event.id, event.event, event.request.cause) for event in call.events]
             self.tracing.recorded(call.trace, recorded, [receipts[event.position] for event in call.events])
         return receipts
 
     def _record(self, call: _Call) -> list[Receipt]:
-        retries = Retries()
-        events = call.events
-        while events:
-            call.receipts.update(self._attempt(call, events, certain=retries.begun))
-            events = call.unsettled()
-            if events:
-                retries.again(call.settled)
+        if call.events:
+            call.receipts.update(self._attempt(call, call.events, certain=False))
+            if events := call.unsettled():
+                self._try_again(call, events)
         if call.refused:
             now = self.clock()
             unfit = {i: error for i, error in call.refused.items() if error.code not in (FENCED, BEING_ERASED)}
@@ -282,18 +319,29 @@ class Recorder:
                 call.receipts[i] = Receipt(status="rejected", code=error.code, message=str(error))
         return list(map(call.receipts.__getitem__, range(len(call.requests))))
 
+    def _try_again(self, call: _Call, events: Sequence[ValidatedEvent]) -> None:
+        """Make attempts until every event is settled: after a lost race, or without what made an attempt void."""
+        retries = _Retries()
+        while events:
+            retries.again(call.settled)
+            call.receipts.update(self._attempt(call, events, certain=True))
+            events = call.unsettled()
+
     # --- one attempt -----------------------------------------------------------------------
 
     def _begin(
         self, events: Iterable[ValidatedEvent], isolation: Isolation | None = None, *, cached: bool = True
     ) -> Attempt:
         """An attempt at these events; without ``cached`` it reads everything from the store."""
-        people = WorkingSet(self.store, self.catalogue, self._cache if cached else PeopleCache(), self.readers.give)
         self._plans.refresh({event.event.workspace for event in events})
+        now = self.clock()
+        people = WorkingSet(self.store, self.catalogue, self._cache if cached else PeopleCache(), self.readers.give)
         isolation = isolation or Isolation(set(), set())
-        attempt = Attempt(self.store, self.catalogue, people, self.clock(), self._plans, isolation)
+        attempt = Attempt(self.store, self.catalogue, people, now, self._plans, isolation)
         attempt.counted = self.counts.by_type
-        attempt.unfilled = self._unfilled()
+        if not self._is_filled:
+            attempt.unfilled = self._unfilled()
+            self._is_filled = not attempt.unfilled
         return attempt
 
     def _attempt(self, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool) -> dict[int, Receipt]:
@@ -332,15 +380,19 @@ class Recorder:
         self, attempt: Attempt, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool = True
     ) -> list[ValidatedEvent]:
         # Also for duplicates: a crash may have committed the event without its source row.
-        for put in self.sources.missing({(event.event.workspace, event.event.source) for event in events}):
-            attempt.changes.commit_apart([put])
+        sources = {(event.event.workspace, event.event.source) for event in events}
+        if not sources <= self.sources.known:
+            for put in self.sources.missing(sources):
+                attempt.changes.commit_apart([put])
         return sort_out(attempt, events, call.refused, certain=certain)
 
     def _worked(
         self, attempt: Attempt, groups: Sequence[Sequence[ValidatedEvent]], call: _Call, *, certain: bool
     ) -> dict[int, Receipt]:
+        readers = self.readers
         for group in groups:
-            self.readers.give()
+            if readers.reads:
+                readers.give()
             first = len(attempt.changes.sealed)
             try:
                 _record_group(attempt, group)
@@ -349,8 +401,9 @@ class Recorder:
             except UnrecordableEvents as error:
                 attempt.undo(first, group)
                 if certain:
-                    isolate(error, call.isolation, call.refused)
-        self.readers.give()
+                    _isolate(error, call.isolation, call.refused)
+        if readers.reads:
+            readers.give()
         return self._commit(attempt, call)
 
     def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:
@@ -413,7 +466,7 @@ class Recorder:
         """
         self.refuse_forks()
         with self._lock:
-            retries = Retries()
+            retries = _Retries()
             while True:
                 # Without the cache: an operator's request is decided by the present state of the store.
                 attempt = self._begin((), cached=False)
@@ -531,9 +584,9 @@ def _record_event(attempt: Attempt, validated: ValidatedEvent) -> None:
         look_first(attempt, person, validated.event.type, validated.id)
     if validated.event.type == TIMER_FIRED:
         note_fired(person, thread, validated.event)
-    plan = attempt.plans.of_event(validated.event)
+    plan = attempt.plans.of(person.workspace, validated.counts_as)
     recorded = attempt.append(person, thread, validated, plan)
-    if plan.awaits == -1 or plan.awaits & attempt.touched.get(validated.id, 0):
+    if plan.awaits == -1 or plan.awaits & attempt.folded[validated.id][1]:
         trace = attempt.trace
         reactions = AttemptReactions(attempt) if trace is None else TracedReactions(attempt, trace, validated.id)
         cascade(reactions, person, recorded)
@@ -561,5 +614,5 @@ def _fold_only(attempt: Attempt, validated: ValidatedEvent) -> tuple[Recorded, R
     """An event, appended and folded, and its person right after it. Policies are not asked."""
     event = validated.event
     person, thread = resolve(attempt, event.workspace, validated.names, validated.id, event.why)
-    recorded = attempt.append(person, thread, validated, attempt.plans.of_event(event))
+    recorded = attempt.append(person, thread, validated, attempt.plans.of(event.workspace, validated.counts_as))
     return recorded, AttemptReactions(attempt).known(person, recorded)

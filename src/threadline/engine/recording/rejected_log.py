@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.recording.retry import FENCED
-from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.recording.validation import FENCED, RecordRequest
 from threadline.kernel.errors import Conflict, EventRejected, NotFound
 from threadline.kernel.event import Event, Receipt, event_id
 from threadline.kernel.ids import short_hash

@@ -10,6 +10,7 @@ import msgspec
 from threadline.engine.folding.packing import body_bytes_max, decode_event, encode_event, nested_beyond, payload_digest
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel import limits
+from threadline.kernel.calendar import zone_named, zone_translated
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import (
     CLAIMED_HISTORY,
@@ -35,13 +36,12 @@ from threadline.kernel.event_limits import (
     not_finite,
     too_deep,
 )
-from threadline.kernel.event_type import EventTypes
+from threadline.kernel.event_type import UNSPOKEN, EventTypes
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.reading import UNREAD_MAX, Reading, ReadValues
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
-from threadline.kernel.zones import zone_named, zone_translated
 
 NAMES_REMEMBERED = 30_000
 KINDS_REMEMBERED = 1_000
@@ -52,6 +52,15 @@ PROBLEM_LENGTH_MAX = 500
 
 _BELIEVED_FROM = limits.BELIEVED_FROM_SECONDS * SECOND
 _SMALL_BYTES = limits.LOGGED_EVENT_BYTES_MAX // 2
+
+TOO_MANY_CHANGES = "too_many_changes"
+"""Code of an event whose consequences no batch can hold."""
+PROJECTION_FAILED = "projection_failed"
+"""Code of an event about which a projection has raised."""
+BEING_ERASED = "being_erased"
+"""Code of an event that names a person who is being erased; it is not logged as rejected."""
+FENCED = "fenced"
+"""Code of a request whose own conditions (a lease, a pending timer) no longer hold; it is not logged as rejected."""
 
 # --- identifiers ------------------------------------------------------------------------------
 
@@ -70,15 +79,6 @@ class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
     def rank(self) -> tuple[int, str, str]:
         """The strongest identifier has the lowest rank; the order is the same for everyone."""
         return (self.priority, self.identifier.kind, self.identifier.value)
-
-
-def threads_of(names: Sequence[ResolvedIdentifier]) -> list[str]:
-    """The threads under which the people of an event may be known: those of its identifiers, then of former forms."""
-    threads = [name.thread for name in names]
-    for name in names:
-        if name.former:
-            threads += name.former
-    return threads
 
 
 class IdentifierResolver:
@@ -154,12 +154,16 @@ class ValidatedEvent(msgspec.Struct, gc=False):
     """Of its request in the call that records it; -1 outside of one."""
     request: RecordRequest
     event: Event
+    counts_as: str
+    """The type as which it counts, see `EventTypes.counts_as`."""
     id: str
     digest: int
     encoded: bytes
     """The event as JSON, without the time of recording."""
     names: tuple[ResolvedIdentifier, ...]
     """Who is meant, the strongest identifier first."""
+    threads: tuple[str, ...] = ()
+    """The threads under which the people of an event may be known: those of its names, then those of former forms."""
 
 
 class RefusedEvent(NamedTuple):
@@ -167,6 +171,16 @@ class RefusedEvent(NamedTuple):
 
     request: RecordRequest
     error: EventRejected
+
+
+class UnrecordableEvents(Exception):
+    """Some events of an attempt cannot be recorded, which only its work has shown."""
+
+    def __init__(self, positions: Sequence[int], code: str, message: str) -> None:
+        super().__init__(message)
+        self.positions = positions
+        """Of their requests in the call; empty where only the caller knows them."""
+        self.code = code
 
 
 Checked = ValidatedEvent | RefusedEvent
@@ -180,6 +194,8 @@ class _Resolved(msgspec.Struct, frozen=True, gc=False):
     """In their normal form, without junk."""
     names: tuple[ResolvedIdentifier, ...]
     """Those that find the event's person, the strongest first."""
+    threads: tuple[str, ...]
+    """Of these names, then of their former forms."""
     ignored: tuple[Identifier, ...] = ()
     """Those that name nobody, as they were given."""
 
@@ -230,7 +246,7 @@ class Validator:
             event = _without(event, resolved.ignored)
         if (zone := event.context.get("timezone")) and event.source_type != "internal":
             event = _with_zone(event, zone)
-        if self._types.is_unspoken(event):
+        if (counts_as := self._types.counts_as(event)) is UNSPOKEN:
             event = msgspec.structs.replace(event, marks=(*event.marks, NOT_COUNTED))
         try:
             same = sent_time == event.sent_time
@@ -258,7 +274,7 @@ class Validator:
             (event.properties, event.context, event.wire), limits.JSON_DEPTH_MAX + 1
         ):
             raise too_deep()
-        return ValidatedEvent(-1, request, event, id, digest, encoded, resolved.names)
+        return ValidatedEvent(-1, request, event, counts_as, id, digest, encoded, resolved.names, resolved.threads)
 
     def _unread(self, event: Event) -> Sequence[Reading]:
         """The values of an event that something reads and cannot."""
@@ -324,7 +340,8 @@ def _resolved(resolved: Sequence[ResolvedIdentifier], ignored: Sequence[Identifi
         joining = {name: None for name in names if name.joins}
         # If an event has only non-joining identifiers, the strongest one is used.
         names = tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
-    return _Resolved(tuple([name.identifier for name in resolved]), names, tuple(ignored))
+    threads = tuple([name.thread for name in names] + [thread for name in names for thread in name.former])
+    return _Resolved(tuple([name.identifier for name in resolved]), names, threads, tuple(ignored))
 
 
 def _without(event: Event, ignored: Iterable[Identifier]) -> Event:

@@ -9,26 +9,28 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, thread_key
 from threadline.engine.folding.person_packing import TAIL_UNCACHED_MAX, Erasing, read_people
 from threadline.engine.folding.refold import catch_up
-from threadline.engine.recording.retry import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
-from threadline.engine.recording.validation import ValidatedEvent, threads_of
+from threadline.engine.recording.validation import BEING_ERASED, UnrecordableEvents, ValidatedEvent
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Store
 
 PEOPLE_CACHE_BYTES = 72_000_000
 """Memory for people who are kept between calls, where nothing says how much."""
-PEOPLE_CACHE_BYTES_RANGE = (48_000_000, 96_000_000)
-"""No less and no more without a setting that asks for it. With 160 MB a process takes 72 MB more after 60,000
-events, and is no faster there: the collector runs through all who are alive."""
-ALIVE = 9
-"""Bytes of memory for each byte of packed states in one of the two generations: alive, people take four to eight times
-their packed bytes, the more the longer their history is."""
+PEOPLE_CACHE_BYTES_RANGE = (48_000_000, 120_000_000)
+"""No less and no more without a setting that asks for it."""
+ALIVE = 6
+"""Bytes of memory for each byte of packed states in one of the two generations: in memory people take some three times
+their packed bytes, see `PackedDict`."""
 PERSON_BYTES = 1_000
 """Weight of a person besides the states."""
 OWNERS_CACHED = 60_000
 EVENTS_CACHED = 8_000
 """Events of tails, which readers of this process then need not read and decode. Alive one takes about a kilobyte."""
 CONTENDED_REMEMBERED = 1_000
+
+
+class ConcurrencyConflict(Exception):
+    """Another process has changed what this attempt was built on."""
 
 
 def people_cache_bytes(memory: int) -> int:
@@ -106,7 +108,7 @@ class WorkingSet:
         unread: dict[str, None] = {}
         wanted: dict[str, list[str]] = {}
         for event in events:
-            for thread in threads_of(event.names):
+            for thread in event.threads:
                 if thread in owners or thread in unread:
                     continue
                 id = cached_owners.get(thread)
@@ -115,11 +117,12 @@ class WorkingSet:
                     continue
                 person = cache.get(id)
                 if person is not None and thread in person.heads:
+                    self._cache.hits += id not in self._people
                     owners[thread] = self._people[id] = person
-                    self._cache.hits += 1
                 else:
                     wanted.setdefault(id, []).append(thread)
-        for thread, item in zip(unread, self._store.get([thread_key(thread) for thread in unread]), strict=True):
+        items = self._store.get([thread_key(thread) for thread in unread]) if unread else ()
+        for thread, item in zip(unread, items, strict=True):
             if item is None:
                 owners[thread] = None
             else:
@@ -132,10 +135,11 @@ class WorkingSet:
             if person is None or any(thread not in person.heads for thread in threads):
                 unknown.append(id)
             else:
+                self._cache.hits += id not in self._people
                 self._people[id] = person
-                self._cache.hits += 1
-        self._cache.misses += len(unknown)
-        self._read(unknown)
+        if unknown:
+            self._cache.misses += len(unknown)
+            self._read(unknown)
         for id, threads in wanted.items():
             person = self._people.get(id)
             if person is not None:
@@ -151,7 +155,9 @@ class WorkingSet:
                     # Definitions changed since this state was written: catch it up before anything is added to it.
                     person.unwritten = frozenset(person.stale) & frozenset(self._catalogue.with_rows)
                     catch_up(self._store, self._catalogue, person)
+                person.states.in_parts = True
                 person.states.settle()
+                person.states.drop_tail()
                 if person.tail and len(person.tail) >= TAIL_UNCACHED_MAX:
                     person.tail = None
                 self._replace(person)
@@ -289,7 +295,7 @@ def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[Va
         key = owner.id if owner is not None else people.group_of(names[0].thread)
         while key in merged:
             key = merged[key]
-        for thread in threads_of(names)[1:]:
+        for thread in event.threads[1:]:
             if owner is not None and owners.get(thread) is owner:
                 continue
             other = people.group_of(thread)
@@ -317,7 +323,7 @@ class ContentionTracker:
     def __init__(self, store: Store, cache: PeopleCache) -> None:
         self._store = store
         self._cache = cache
-        self._contended: TwoGenerationCache[str, int] = TwoGenerationCache(CONTENDED_REMEMBERED)
+        self._contended: dict[str, int] = {}
         """Person id -> the version at which this process left them. They are read again under their lock."""
 
     def contended(self, groups: Sequence[Sequence[ValidatedEvent]]) -> list[set[str]]:
@@ -326,7 +332,7 @@ class ContentionTracker:
 
     def _contended_of(self, events: Sequence[ValidatedEvent]) -> set[str]:
         owners = {self._cache.owners.get(name.thread) for event in events for name in event.names}
-        return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
+        return {owner for owner in owners if owner is not None and owner in self._contended}
 
     @contextmanager
     def locked(self, people: Iterable[str]) -> Iterator[None]:
@@ -336,16 +342,18 @@ class ContentionTracker:
         with self._store.advisory_lock(keys):
             for id, item in zip(ids, self._store.get(keys), strict=True):
                 if item is None or item.version == self._contended.get(id):
-                    self._contended.forget(id)  # no other process has changed them
+                    self._contended.pop(id, None)  # no other process has changed them
                 self._cache.people.forget(id)
             yield
 
     def note(self, changed: Iterable[Person], conflicting: Set[str]) -> None:
         """Note the versions at which a commit left people, and those whom another process changed first."""
         for id in conflicting:
-            self._contended.put(id, 0)
+            if len(self._contended) >= CONTENDED_REMEMBERED:
+                self._contended.pop(next(iter(self._contended)))
+            self._contended[id] = 0
         if self._contended:
             for person in changed:
-                if person.id not in conflicting and self._contended.get(person.id) is not None:
-                    self._contended.put(person.id, person.version)
+                if person.id not in conflicting and person.id in self._contended:
+                    self._contended[person.id] = person.version
                     self._cache.people.forget(person.id)

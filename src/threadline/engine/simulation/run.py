@@ -13,7 +13,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import PERSON, Person, person_key
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.refold import read_ahead
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.engine.simulation.sandbox import Decided, SimulatedPerson, VariantsDiverged
 from threadline.engine.simulation.variant import ProjectionNotFolded, Variant
 from threadline.kernel.errors import InvalidValue

@@ -21,6 +21,8 @@ from threadline.engine.recording.reactions import (
     goes_on,
     history_of,
     stays,
+    writes_beside_events,
+    writes_of_event,
 )
 from threadline.engine.scheduled import fired_properties
 from threadline.engine.simulation.variant import Folded, Variant
@@ -156,12 +158,15 @@ class SimulatedPerson:
         at = max(recorded.known_at, recorded.event.occurred_at) + 1
         return ReactingPersonView(self._scene, person, recorded.event.type, at)
 
-    def idle(self, person: Person, policy: str, wish: Wish) -> bool:
-        """Whether a wish is for a timer that stays as it is."""
-        if not isinstance(wish, Timer):
-            return False
-        pending = self._timers.get((policy, wish.key))
-        return pending is not None and stays(wish, pending[:1])
+    def writes_of(self, person: Person, policy: str, wish: Wish, prepared: Wish) -> int:
+        """How many writes a wish would take; 0 for a timer that stays as it is."""
+        if isinstance(wish, Emit):
+            return writes_of_event(self.catalogue.plan(wish.type).marks)
+        if isinstance(wish, Timer):
+            pending = self._timers.get((policy, wish.key))
+            if pending is not None and stays(wish, pending[:1]):
+                return 0
+        return writes_beside_events(wish)
 
     def free(self, person: Person) -> int:
         """No batch is committed here, so that none can be full."""
