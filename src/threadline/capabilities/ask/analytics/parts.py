@@ -28,6 +28,7 @@ from threadline.capabilities.foundation.conditions.fields import EVENT
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
 from threadline.kernel.analytics import IN_ORDER, Sql, Table, filled, literal
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL, EventTypes
@@ -156,8 +157,8 @@ def asked(context: Context, sql: str, params: Mapping[str, Any], bound: str = EX
     text = filled(sql.strip(), params)
     table = context.engine.analytics.query(context.workspace, text, {})
     if table.lacking:
-        entries = table.position + table.lacking
-        bound = f"{bound}, of the first {table.position:,} of {entries:,} entries: the others are being taken in"
+        entries = counted(table.position + table.lacking, "entry", "entries")
+        bound = f"{bound}, of the first {table.position:,} of {entries}: the others are being taken in"
     return table, {"sql": text, "position": table.position, "bound": bound}
 
 
@@ -253,7 +254,7 @@ def unread_notes(context: Context, value: str, chosen: str) -> tuple[str, ...]:
     ((without, events),) = context.engine.analytics.query(context.workspace, sql, {}).rows
     if not without:
         return ()
-    return (f"{without:,} of {events:,} events have a `{value}` that is no number; they count as 0.",)
+    return (f"{without:,} of {counted(events, 'event')} came with a `{value}` that is no number, which counts as 0.",)
 
 
 def _number_sql(value: str) -> str:

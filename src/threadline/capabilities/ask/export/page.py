@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from threadline.kernel.counted import counted
 from threadline.kernel.personal import PersonFile, Subject, shown_time
 
 LINES_SHOWN = 100
@@ -114,7 +115,7 @@ def _parts(subject: Subject, chapters: Sequence[Chapter]) -> Iterator[str]:
     yield "</ul></nav>"
     for chapter in chapters:
         yield from chapter.html()
-    yield f"<footer>Reference {escape(subject.person.id)}, {subject.person.position:,} events.</footer>"
+    yield f"<footer>Reference {escape(subject.person.id)}, {counted(subject.person.position, 'event')}.</footer>"
     yield "</main></body></html>"
 
 

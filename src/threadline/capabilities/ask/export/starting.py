@@ -34,7 +34,7 @@ class ExportsParams(Audience, frozen=True, kw_only=True, forbid_unknown_fields=T
     example=ExportsParams(segment="vip"),
 )
 def start(segments: Segments, context: Context, params: ExportsParams) -> JobView:
-    """Start a job that writes people and their events into files, where the setting `exports` says."""
+    """Start a job that writes people and their events into files; the setting `exports` names the folder or bucket."""
     audience = Audience(**{name: getattr(params, name) for name in Audience.__struct_fields__})
     Resolver(audience).refuse_mistakes(context.engine.catalogue, segments)
     asked = Asked(audience=audience, events=params.events, to=storage_of(context.engine).url())

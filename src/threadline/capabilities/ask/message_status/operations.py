@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.decide.rules.consequences import Consequence, consequences, status_of
-from threadline.capabilities.decide.rules.deciding import POLICY
 from threadline.capabilities.decide.rules.events import DECISION_MADE
+from threadline.capabilities.decide.rules.policy import POLICY
 from threadline.capabilities.decide.rules.projection import decision_of
 from threadline.capabilities.foundation.events.forms import EventView, event_view
 from threadline.capabilities.foundation.events.rejected import RejectedView, rejected_view
@@ -22,7 +22,7 @@ from threadline.kernel.operation import Context, Group, Params, operation
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.rejected import KEY_LENGTH_MAX
 
-MESSAGES_GROUP = Group("messages", "The outcome of a message that was sent in.")
+MESSAGES_GROUP = Group("messages", "What happened to a message that a client sent.")
 
 REJECTED_LOOKED_AT_MAX = 5_000
 """Entries of the rejected log, newest first, that are looked through for a message."""
@@ -86,7 +86,7 @@ class Message(msgspec.Struct, kw_only=True):
     "GET /v1/messages/{message_id}", MESSAGES_GROUP, example=MessageParams(message_id="order-1001", source="shop")
 )
 def show(context: Context, params: MessageParams) -> Message:
-    """Show the outcome of a message: its event, whose it is, what followed, or why it was refused."""
+    """Show what happened to a message: its event, its person, what followed, or why it was refused."""
     recorded = _accepted(context, params)
     refused = _refused(context, params)
     if recorded is None:

@@ -8,13 +8,17 @@ from typing import Any
 
 from threadline.capabilities.decide.rules.events import DECISION_MADE
 from threadline.capabilities.decide.rules.projection import decision_of
+from threadline.capabilities.profile.people.events import IDENTIFY
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import SEARCH_LINKS_MAX, SEARCH_TEXT_LENGTH_MAX
+from threadline.kernel.opening import OPENING
 from threadline.kernel.search import Document
 
 SEARCHED_CONTEXT = ("traits", "campaign", "page", "referrer")
 """Of an event's context what people look for; the rest describes devices and libraries."""
 
+_JOINED = "threadline.person_"
+"""How the types of events begin that join people and part them."""
 _ID = re.compile(r"[0-9a-f]{32}")
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Ranges for a regular expression: Thai, Lao, Burmese, Khmer, Japanese and Chinese put no blanks between words."""
@@ -34,7 +38,18 @@ def document_of(recorded: Recorded) -> Document:
         text = spaced(text)
     text = text.replace("\0", " ")
     return Document(
-        recorded.id, event.workspace, recorded.thread, event.type, event.occurred_at, text, rule, status, links
+        recorded.id,
+        event.workspace,
+        recorded.thread,
+        event.type,
+        event.occurred_at,
+        text,
+        rule,
+        status,
+        links,
+        event.is_activity,
+        "".join([f"{own.kind}:{own.value}\n" for own in event.identifiers]),
+        event.type == IDENTIFY or event.type.startswith(_JOINED),
     )
 
 
@@ -50,21 +65,23 @@ def texts_of(event: Event) -> Iterator[tuple[str, str]]:
         yield f"identifiers.{identifier.kind}", identifier.value
     if event.object_id:
         yield "object_id", event.object_id
-    yield from _texts_in("properties", event.properties)
+    if event.type != OPENING:  # its states are numbers that nobody looks for
+        yield from texts_in("properties", event.properties)
     for name in SEARCHED_CONTEXT:
         if name in event.context:
-            yield from _texts_in(f"context.{name}", event.context[name])
+            yield from texts_in(f"context.{name}", event.context[name])
 
 
-def _texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
+def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Every text and number in a value, with where it stands."""
     if type(value) is str:
         yield path, value
     elif type(value) is dict:
         for name, inner in value.items():
-            yield from _texts_in(f"{path}.{name}", inner)
+            yield from texts_in(f"{path}.{name}", inner)
     elif type(value) in (list, tuple):
         for inner in value:
-            yield from _texts_in(path, inner)
+            yield from texts_in(path, inner)
     elif value is not None and type(value) is not bool:
         yield path, str(value)
 
@@ -76,7 +93,7 @@ def _parts(event: Event) -> list[str]:
         parts.append(identifier.value)  # noqa: PERF401 — one or two: a comprehension would cost more
     if event.object_id:
         parts.append(event.object_id)
-    if event.properties:
+    if event.properties and event.type != OPENING:
         _collect(event.properties, parts)
     if event.context:
         for name in SEARCHED_CONTEXT:

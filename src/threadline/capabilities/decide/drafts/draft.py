@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.decide.drafts.sections import ASIDE, keys_of, names_of
 from threadline.capabilities.foundation.definitions import Definitions, Problem
+from threadline.capabilities.foundation.definitions.document import DRAFT
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Catalogue
 
-DRAFT = "draft.yaml"
-"""How the text is called in messages; an answer calls it by an empty name."""
-ASIDE = ("identifiers", "settings")
-"""Sections that only a start of the process reads."""
 TEXT_MAX = 100_000
-Section = Literal["features", "journeys", "leaderboards", "rule_sets", "rules", "segments"]
 Text = Annotated[
     str,
     Meta(
@@ -51,7 +48,7 @@ class Read(NamedTuple):
 def read_draft(context: Context, text: str, section: str = "", name: str = "") -> Read:
     """The draft in the place of what has its names, beside everything else in force."""
     catalogue = context.engine.catalogue
-    definitions = in_force(catalogue).with_draft(DRAFT, text, names_of(catalogue), section, name)
+    definitions = in_force(catalogue).with_draft(DRAFT, text, names_of(catalogue), keys_of(catalogue, section, name))
     for aside in ASIDE:
         definitions.section(aside)
     try:
@@ -64,11 +61,6 @@ def in_force(catalogue: Catalogue) -> Definitions:
     """What was declared."""
     definitions = catalogue.definitions
     return definitions if isinstance(definitions, Definitions) else Definitions()
-
-
-def names_of(catalogue: Catalogue) -> frozenset[str]:
-    """The sections that hold definitions by name."""
-    return frozenset(section.name for section in catalogue.sections if "propertyNames" in section.schema)
 
 
 def shown(text: str, problems: Sequence[Problem]) -> list[DraftProblem]:

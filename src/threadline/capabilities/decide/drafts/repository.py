@@ -66,8 +66,12 @@ def write(context: Context, proposal: Proposal, version: int) -> None:
 
 def remove(context: Context, stored: Stored[Proposal]) -> None:
     """Take a proposal away; raises `Conflict` if another was written meanwhile."""
-    id = _id(stored.document.section, stored.document.name)
-    _commit(context, _PROPOSALS.delete(context.workspace, id, stored.version))
+    _commit(context, removal(context, stored))
+
+
+def removal(context: Context, stored: Stored[Proposal]) -> Delete:
+    """What takes a proposal away in the commit that puts it in force; refused if another was written meanwhile."""
+    return _PROPOSALS.delete(context.workspace, _id(stored.document.section, stored.document.name), stored.version)
 
 
 def _commit(context: Context, write: Put | Delete) -> None:

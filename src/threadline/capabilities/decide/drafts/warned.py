@@ -11,8 +11,7 @@ from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.names import EVENT_TYPE, Mention, NameKind
 from threadline.kernel.ports import Catalogue
 from threadline.kernel.suggestion import nearest
-from threadline.wire.segment_event import CALLS
-from threadline.wire.semantic import SEMANTIC
+from threadline.wire.segment import CALLS, SEMANTIC
 
 LIKENESS = 0.8
 """Two names that differ by a letter or an ending, and not two that share a word."""

@@ -8,8 +8,8 @@ so that anybody can recompute it. Rules act through the same commit: what they a
 
 from threadline.capabilities.decide.rules.active_rules import ActiveRules
 from threadline.capabilities.decide.rules.body import Body, ConditionsBody, Outcome
-from threadline.capabilities.decide.rules.deciding import Decided, decide
 from threadline.capabilities.decide.rules.definition import Rule, RuleSet
+from threadline.capabilities.decide.rules.policy import Decided, decide
 from threadline.kernel.capability import Capability
 
 CAPABILITY = Capability("rules", __name__, needs=frozenset({"whatif"}))

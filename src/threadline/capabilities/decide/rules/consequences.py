@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.decide.rules.actions import KINDS
-from threadline.capabilities.decide.rules.deciding import LIVE, POLICY, SOURCE
+from threadline.capabilities.decide.rules.policy import LIVE, POLICY, SOURCE
 from threadline.capabilities.foundation.events.forms import EventView, event_view
 from threadline.kernel.disclosure import free
 from threadline.kernel.event import Recorded

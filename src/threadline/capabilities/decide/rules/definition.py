@@ -168,12 +168,20 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
         ),
     ]
     policy: Annotated[
-        Literal["all", "first"], Meta(description="first: no further than to the first that matches.")
+        Literal["all", "first"],
+        Meta(
+            title="How far it runs",
+            description="`all`: each rule that matches acts; `first`: no further than to the first that does.",
+        ),
     ] = "all"
     record: Annotated[
-        Literal["matched", "all"], Meta(description="all: a decision also for each rule that did not match.")
+        Literal["matched", "all"],
+        Meta(
+            title="Which decisions are kept",
+            description="`matched`: those of rules that match; `all`: also those of rules that did not.",
+        ),
     ] = "matched"
-    existing: Annotated[bool, Meta(description=EXISTING)] = False
+    existing: Annotated[bool, Meta(title="Decide imported history too", description=EXISTING)] = False
     historical: Annotated[bool, Meta(description="An older name of `existing`.")] = False
     description: Annotated[str, Meta(min_length=0, max_length=RULE_DESCRIPTION_LENGTH_MAX)] = ""
     place: Given = ""

@@ -11,9 +11,9 @@ from msgspec import Meta
 
 from threadline.capabilities.decide.rules.acting import ERROR, NO_MATCH
 from threadline.capabilities.decide.rules.active_rules import ActiveRules
-from threadline.capabilities.decide.rules.deciding import LIVE, SOURCE, Decided, decide, decision_key
 from threadline.capabilities.decide.rules.definition import Rule
 from threadline.capabilities.decide.rules.in_force import in_force
+from threadline.capabilities.decide.rules.policy import LIVE, SOURCE, Decided, decide, decision_key
 from threadline.capabilities.decide.rules.repository import stored_head
 from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.event import Recorded
@@ -95,7 +95,7 @@ class Effectiveness:
         elif not (running := [rule_set for rule_set in sets if recorded.event.type in rule_set.events]):
             yield Reason("event_type", f"{names} runs on {types}, not on {recorded.event.type}")
         elif not recorded.event.is_news and not any(rule_set.takes_existing for rule_set in running):
-            text = f"the event is no news but {recorded.event.why}, and {names} has `existing: false`"
+            text = f"the event is not new ({recorded.event.why}), and {names} has `existing: false`"
             yield Reason("historical", text)
 
     def _of_event(self, rule: Rule, recorded: Recorded, *, others: bool) -> Iterator[Reason]:

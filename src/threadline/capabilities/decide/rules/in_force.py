@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from threadline.capabilities.decide.rules.deciding import POLICY
 from threadline.capabilities.decide.rules.definition import Rule
+from threadline.capabilities.decide.rules.policy import POLICY
 from threadline.capabilities.decide.rules.repository import active_rules_of, all_transitions, compiled, written
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import NotFound

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.events import DECISION_MADE, RULE_LOGGED
+from threadline.capabilities.decide.rules.projection import SHADOW_TABLE as SHADOWS
 from threadline.capabilities.decide.rules.projection import TABLE
-from threadline.capabilities.decide.rules.shadowing import TABLE as SHADOWS
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 _OPERATORS = "rules that operators write, for everybody"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from threadline.capabilities.decide.rules.acting import STATUSES
+from threadline.capabilities.decide.rules.acting import ERROR, STATUSES
 from threadline.capabilities.decide.rules.events import DECISION, DECISION_MADE
-from threadline.capabilities.decide.rules.shadowing import TABLE as SHADOWS
-from threadline.capabilities.decide.rules.shadowing import is_shadow, mark_of
+from threadline.capabilities.decide.rules.policy import SHADOW
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import merge_entries, newest
 from threadline.kernel.names import NAME
@@ -17,6 +16,8 @@ from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_k
 from threadline.kernel.view_parts import Parts, values
 
 TABLE = "decision"
+SHADOW_TABLE = "shadow_decision"
+"""Index rows of the decisions of shadows, apart from those that count."""
 SHARDS = "0123456789abcdef"
 """The first digits of ids. The decisions of one rule lie in so many partitions, each with the newest first."""
 RULES_PER_PERSON = 20
@@ -27,19 +28,21 @@ State = dict[str, list[Any]]
 
 
 def decision_of(recorded: Recorded) -> tuple[str, int, str] | None:
-    """The rule, its version and its status; None for what is not the id of a decision."""
-    event = recorded.event
-    get = event.properties.get
-    rule, version, status = get("rule"), get("version"), get("status")
-    # Readers of the log ask as well: an event of this type from outside is about rules of another system.
-    if not DECISION.may_be_from(event) or type(rule) is not str or NAME.fullmatch(rule) is None:
+    """The rule, its version and its status, for readers of the log; None for what is not the id of a decision."""
+    # An event of this type from outside is about rules of another system.
+    return _decision(recorded.event.properties) if DECISION.may_be_from(recorded.event) else None
+
+
+def _decision(properties: Mapping[str, Any]) -> tuple[str, int, str] | None:
+    rule, version, status = properties.get("rule"), properties.get("version"), properties.get("status")
+    if type(rule) is not str or NAME.fullmatch(rule) is None:
         return None
     return (rule, version, status) if type(version) is int and status in STATUSES else None
 
 
 def _fold(state: State, recorded: Recorded) -> State | None:
-    decision = decision_of(recorded)
-    if decision is None or is_shadow(recorded):
+    decision = _decision(recorded.event.properties)
+    if decision is None or _is_shadow(recorded):
         return None
     rule, version, status = decision
     latest = [recorded.event.occurred_at, recorded.id, version, status]
@@ -73,15 +76,27 @@ def partition(workspace: str, rule: str, shard: str) -> str:
 
 
 def _event_rows(recorded: Recorded) -> Iterable[Row]:
-    decision = decision_of(recorded)
+    decision = _decision(recorded.event.properties)
     if decision is None:
         return ()
     rule, version, status = decision
     sort = f"{newest_first_key(recorded.recorded_at)}.{recorded.id}"
     where = partition(recorded.event.workspace, rule, recorded.id[0])
-    if is_shadow(recorded):
-        return (Row(SHADOWS, where, sort, mark_of(recorded.event.properties).encode()),)
+    if _is_shadow(recorded):
+        return (Row(SHADOW_TABLE, where, sort, _mark_of(recorded.event.properties).encode()),)
     return (Row(TABLE, where, sort, f"{version} {status}".encode()),)
+
+
+def _is_shadow(recorded: Recorded) -> bool:
+    """Whether a decision is only a shadow's."""
+    return recorded.event.properties.get("mode") == SHADOW
+
+
+def _mark_of(properties: Mapping[str, Any]) -> str:
+    """What the index row of a shadow's decision says: version, its status, that of what counted, whether alike."""
+    beside = properties.get("beside") or {}
+    same = "same" if beside.get("same") is True else "changed"
+    return f"{properties['version']} {properties['status']} {beside.get('status', ERROR)} {same}"
 
 
 DECISIONS = Projection(

@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from threadline.capabilities.decide.rules.active_rules import RULE, SET, SHADOWED, ActiveRules
-from threadline.capabilities.decide.rules.deciding import POLICY
 from threadline.capabilities.decide.rules.definition import RULES, SETS, Rule, RuleSet, rule_of_json
 from threadline.capabilities.decide.rules.lifecycle import State, refuse_shadow, refuse_transition
+from threadline.capabilities.decide.rules.policy import POLICY
 from threadline.kernel.documents import Documents, Numbered, Stored, changed
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.decide.rules.acting import STATUSES
 from threadline.capabilities.decide.rules.consequences import WISHED
-from threadline.capabilities.decide.rules.deciding import DRY, Decided
 from threadline.capabilities.decide.rules.effective import Reason
+from threadline.capabilities.decide.rules.policy import DRY, Decided
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.kernel.disclosure import FREE, SENTENCE, free
 from threadline.kernel.event import Recorded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threadline.capabilities.decide.rules.what_if_results import newest
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import Conflict
 from threadline.kernel.operation import Context
 
@@ -37,7 +38,7 @@ def refuse_untried(
     elif about.against != active:
         problem = f"was against {_version(about.against)}, and {_version(active)} is active now"
     elif about.errors:
-        problem = f"had {about.errors:,} errors"
+        problem = f"had {counted(about.errors, 'error')}"
     elif seen and seen != what_if.id:
         problem = f"is newer than {seen[:64]}, which was looked at"
     elif changed_max is None:
@@ -46,7 +47,7 @@ def refuse_untried(
         problem = "asked it of no event, and so says nothing"
     elif about.changed > changed_max * about.asked:
         share = about.changed / about.asked
-        problem = f"changed {share:.2%} of {about.asked:,} answers, and {changed_max:.2%} may be changed"
+        problem = f"changed {share:.2%} of {counted(about.asked, 'answer')}, and {changed_max:.2%} may be changed"
     if problem:
         raise Conflict(f"{name} cannot be activated: what-if {what_if.id} {problem}", hint=HINT)
 

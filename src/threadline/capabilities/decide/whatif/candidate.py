@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.decide.rules import ActiveRules, Rule, RuleSet, repository
-from threadline.capabilities.decide.rules.deciding import POLICY
 from threadline.capabilities.decide.rules.definition import rule_of_json
 from threadline.capabilities.decide.rules.document_import import content_of
 from threadline.capabilities.decide.rules.in_force import rule_at
+from threadline.capabilities.decide.rules.policy import POLICY
 from threadline.capabilities.decide.whatif.evaluator import RulesEvaluator
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.segments.definition import Segment, read_segments

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from threadline.capabilities.decide.rules import ActiveRules, Decided, decide
 from threadline.capabilities.decide.rules.acting import ERROR, NO_MATCH
 from threadline.capabilities.decide.rules.actions import KINDS
-from threadline.capabilities.decide.rules.deciding import LIVE, POLICY
 from threadline.capabilities.decide.rules.events import DECISION, DECISION_MADE
+from threadline.capabilities.decide.rules.policy import LIVE, POLICY
 from threadline.capabilities.foundation.conditions import Path
 from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView

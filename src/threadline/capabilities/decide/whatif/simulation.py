@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.decide.rules import ActiveRules
-from threadline.capabilities.decide.rules.deciding import POLICY
 from threadline.capabilities.decide.rules.operations.rules import RuleId, Version
+from threadline.capabilities.decide.rules.policy import POLICY
 from threadline.capabilities.decide.whatif import candidate
 from threadline.capabilities.decide.whatif.candidate import RULE_SECTIONS, Candidate
 from threadline.capabilities.decide.whatif.comparison import AskedRules, Counts, Tally

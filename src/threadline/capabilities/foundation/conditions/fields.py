@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import ceil, floor
 from typing import Any
 
@@ -17,6 +17,9 @@ EVENT = "event"
 PROFILE = "profile"
 """The projection whose parts are named without it."""
 PROFILE_PARTS = ("traits", "tags", "groups")
+
+ALSO_CALLED: Mapping[Path, Path] = {("traits", "tags"): ("tags",)}
+"""Paths by which others know a field: who sends tags among the traits looks for them there."""
 
 RELATIVE: dict[str, tuple[int, int]] = {
     "days_since": (1, DAY),

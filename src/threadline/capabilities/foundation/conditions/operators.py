@@ -1,4 +1,4 @@
-"""The operators: what each makes of a value, by type; docs/conditions.md has the whole matrix."""
+"""The operators: what each makes of a value, by type; docs/worked/conditions.md has the whole matrix."""
 
 from __future__ import annotations
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 from math import isfinite
 from typing import Any
 
-from threadline.capabilities.foundation.conditions.fields import EVENT, PROFILE, RELATIVE, viewed, wrong_path
+from threadline.capabilities.foundation.conditions.fields import (
+    ALSO_CALLED,
+    EVENT,
+    PROFILE,
+    RELATIVE,
+    viewed,
+    wrong_path,
+)
 from threadline.capabilities.foundation.conditions.operators import (
     ALIASES,
     COMPARING,
@@ -204,6 +211,7 @@ class _Reader:
         if problem:
             self._fail(at, problem)
             return None
+        path = ALSO_CALLED.get(path, path)
         self._note_path(at, path)
         return path
 

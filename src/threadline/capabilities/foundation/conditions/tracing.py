@@ -135,7 +135,7 @@ class Tracer:
     condition comes next follows from how those before it ended, so that equal numbers are equal traces but for values.
     """
 
-    __slots__ = ("_first", "_layouts", "_leaves", "_names", "_writers")
+    __slots__ = ("_first", "_layouts", "_leaves", "_names", "writers")
 
     def __init__(self, tree: Node, leaves: Sequence[Leaf]) -> None:
         self._leaves = leaves
@@ -143,7 +143,8 @@ class Tracer:
         self._names = [intern(field_name(leaf.test.field)) for leaf in leaves]
         self._first = _linked(tree, iter([*zip(range(len(leaves)), self._names, leaves, strict=True)][::-1]), None, ())
         self._layouts: dict[int, _Layout] = {}
-        self._writers: dict[int, _Writer] = {}
+        self.writers: dict[int, _Writer] = {}
+        """What was asked -> what writes inputs and trace of it, as far as known; `writer` makes the others."""
 
     def ask(self, subject: Subject) -> Traced:
         """Whether a subject matches, and what is needed to tell why."""
@@ -197,13 +198,11 @@ class Tracer:
         ends = zip(self._leaves, self._outcomes(asked), actual, strict=True)
         return [_step_of(number, *end) for number, end in enumerate(ends, 1)]
 
-    def written(self, memo: Mapping[str, ValueRead], asked: int, between: str, after: str) -> str:
-        """The canonical JSON of inputs and trace, with ``between`` between them and ``after`` after them."""
-        writer = self._writers.get(asked)
-        if writer is None:
-            layout = self._layout(asked)
-            writer = self._writers[asked] = _writer(layout)
-        return writer(memo, between, after)
+    def writer(self, asked: int) -> _Writer:
+        """What writes inputs and trace of what was asked; it is kept."""
+        layout = self._layout(asked)
+        made = self.writers[asked] = _writer(layout)
+        return made
 
     def _outcomes(self, asked: int) -> list[int]:
         outcomes = [_SKIPPED] * len(self._leaves)
@@ -220,7 +219,7 @@ class Tracer:
         if layout is None:
             if len(self._layouts) >= TRACE_LAYOUTS_MAX:
                 self._layouts.clear()
-                self._writers.clear()
+                self.writers.clear()
             layout = self._layouts[asked] = _laid_out(self._leaves, self._names, self._outcomes(asked))
         return layout
 
@@ -292,7 +291,9 @@ class Traced(msgspec.Struct, eq=False):
 
     def written(self, between: str, after: str) -> str:
         """The canonical JSON of `inputs` and `trace`, with ``between`` between them and ``after`` after them."""
-        return self._tracer.written(self._memo, self._asked, between, after)
+        # Looked up here: of every rule that is asked a hash is made, and each call less of ours is a twentieth of it.
+        writer = self._tracer.writers.get(self._asked) or self._tracer.writer(self._asked)
+        return writer(self._memo, between, after)
 
 
 def _step_of(number: int, leaf: Leaf, outcome: int, actual: Any = None) -> Step:

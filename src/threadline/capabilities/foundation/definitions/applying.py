@@ -12,6 +12,7 @@ from threadline.capabilities.foundation.events.causes import Causes, causes_of
 from threadline.capabilities.foundation.events.parameters import Next, Page
 from threadline.capabilities.foundation.jobs.operations import JobView
 from threadline.capabilities.foundation.jobs.refreshing import begun, elsewhere
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
@@ -33,7 +34,7 @@ _YES = (
 
 Stale = Annotated[
     list[str],
-    Meta(description="What is older than the definitions: `people`, whose states are folded again, then others."),
+    Meta(description="What is older than the definitions: `people`, whose states are recalculated, then others."),
 ]
 
 
@@ -53,7 +54,7 @@ class ChangesResult(msgspec.Struct, kw_only=True):
 
     changes: list[ChangeView]
     stale: Stale
-    projections: Annotated[list[str], Meta(description="Kinds of states that are folded again for everybody.")]
+    projections: Annotated[list[str], Meta(description="Kinds of states that are recalculated for everybody.")]
 
 
 class ApplyParams(Page, kw_only=True):
@@ -119,7 +120,7 @@ def _result(maintenance: Maintenance) -> ChangesResult:
 @operation(
     "POST /v1/definitions/apply",
     DEFINITIONS_GROUP,
-    done=("Brought people up to the definitions",),
+    done=("Recalculated people by the definitions",),
     is_long=always,
     scope="admin",
     shown_on=frozenset({"http", "python"}),
@@ -183,8 +184,9 @@ def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
     if total[_WOULD_SEND] > UNASKED_EFFECTS_MAX:
         return Step(
             refused=f"the definitions would send {total[_WOULD_SEND]:,} mails, webhooks and the like because of "
-            f"what was so before: {total[_WOULD_ENTER]:,} entries into segments, {total['would_mail']:,} mails, "
-            f"{total['would_webhook']:,} webhooks at once, and the rest later. "
+            f"what was so before: {counted(total[_WOULD_ENTER], 'entry into a segment', 'entries into segments')}, "
+            f"{counted(total['would_mail'], 'mail')}, "
+            f"{counted(total['would_webhook'], 'webhook')} at once, and the rest later. "
             "Apply them with `yes`, or without `existing: true` in the journey or rule set."
         )
     return Step(_ADVANCING, {name: count for name, count in counts.items() if count})

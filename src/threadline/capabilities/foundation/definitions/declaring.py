@@ -18,8 +18,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, g
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.foundation.definitions.document import ANY_TYPE
+from threadline.capabilities.foundation.definitions.document import ANY_TYPE, BY_HAND, twice
 from threadline.capabilities.foundation.definitions.files import Definitions
+from threadline.capabilities.foundation.definitions.joining import joined
 from threadline.capabilities.foundation.definitions.plain import (
     DEPTH_MAX,
     NODES_MAX,
@@ -51,6 +52,10 @@ Problems = Iterator[tuple[str | Place, str]]
 DURATION_PATTERN = "^([0-9]{1,9}(us|ms|s|m|h|d|w|y))+$"
 DECIMAL = {"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": r"^[+]?[0-9._]+([eE][+-]?[0-9]+)?$"}
 """JSON Schema of a decimal above 0, written as a number or as a text."""
+NAMES, LINES = "x-names", "x-lines"
+"""Keywords of our own in schemas: of which `NameKind` a text is the name, and that a text has several lines."""
+NUMBER_FIELD = "number"
+"""Stands in `NAMES` for paths that lead to a number of a person, such as ``features.monetary_total``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +121,7 @@ def event_type(most: int | None = None) -> Form[str]:
             part.whole.note_free(part.at, EVENT_TYPE, type)
         return type
 
-    return replace(form, make=make)
+    return described(replace(form, make=make), **{NAMES: EVENT_TYPE})
 
 
 def naming(kind: str, form: Form[T], named: Callable[[T], str] = str) -> Form[T]:
@@ -129,7 +134,7 @@ def naming(kind: str, form: Form[T], named: Callable[[T], str] = str) -> Form[T]
             part.whole.note_free(part.at, kind, name)
         return value
 
-    return replace(form, make=make)
+    return described(replace(form, make=make), **{NAMES: kind})
 
 
 def name_of(kind: str, plain: re.Pattern[str] = NAME) -> Form[str]:
@@ -143,7 +148,7 @@ def name_of(kind: str, plain: re.Pattern[str] = NAME) -> Form[str]:
         part.whole.note_name(part.at, kind, name)
         return name
 
-    return replace(form, make=make)
+    return described(replace(form, make=make), **{NAMES: kind})
 
 
 def whole(least: int | None = 1, most: int | None = None) -> Form[int]:
@@ -497,7 +502,7 @@ def _described(info: msgspec.structs.FieldInfo) -> Form[Any]:
     more: dict[str, Any] = {}
     for meta in extras:
         if isinstance(meta, Meta):
-            more |= _given({"description": meta.description, "examples": meta.examples})
+            more |= _given({"title": meta.title, "description": meta.description, "examples": meta.examples})
     if type(info.default) in (str, int, float) and info.default != "":
         more["default"] = form.shown(info.default)
     elif type(info.default) is bool:
@@ -646,8 +651,10 @@ class Named(Generic[T]):
                 if not self.names.fullmatch(name):
                     document.fail(key, self._wrong_name(name))
                     continue
-                if name in declared.places:
-                    document.fail(key, f"{what} is already declared at {declared.places[name]}; keep one")
+                if (before := declared.places.get(name)) is not None:
+                    by_hand = document.name == BY_HAND
+                    already = f"{what} is already declared at {before}; keep one"
+                    document.fail(key, twice(what, before, self.section, name) if by_hand else already)
                     continue
                 declared.places[name] = document.place(key)
                 if name in shipped and name in self.permanent:
@@ -683,12 +690,13 @@ class Single(Generic[T]):
     def read(self, definitions: Definitions, otherwise: T, form: Form[T] | None = None) -> T:
         """What it holds, in its form or in another; ``otherwise`` where it is absent or wrong. Problems are noted."""
         sections = definitions.section(self.section)
-        for extra in sections[1:]:
-            place = sections[0].document.place(sections[0].key)
-            extra.document.fail(extra.key, f"section {self.section!r} is already declared at {place}; keep one")
-        for document, key, node in sections[:1]:
-            try:
-                return (form or self.form).read(Plain(document, f"`{self.section}`", "", key).part(node))
-            except Noted:
-                return otherwise
-        return otherwise
+        if not sections:
+            return otherwise
+        first, *others = sections
+        for other in others:
+            first = joined(first, other)
+        document, key, node = first
+        try:
+            return (form or self.form).read(Plain(document, f"`{self.section}`", "", key).part(node))
+        except Noted:
+            return otherwise

@@ -28,6 +28,13 @@ PROBLEMS_MAX = 50
 ANY_TYPE = "any"
 """Stands for every type where definitions name one."""
 
+BY_HAND = "definitions in the store"
+"""What messages call the text of all that is made by hand, which lies in no file."""
+DRAFT = "draft.yaml"
+"""What they call a text that somebody is writing; an answer calls it by an empty name."""
+_UNNAMED = ("", "<unicode string>")
+"""What marks call a text without a name."""
+
 
 class _Loader(yaml.SafeLoader):
     """Refuses what is nested without end: it would take seconds to find out by recursion."""
@@ -69,7 +76,7 @@ class Document:
     def compose(self, text: str, loader: Any = _Loader) -> yaml.Node | None:
         """The root node; None for an empty document or one that is no YAML, which then is a problem."""
         try:
-            root: yaml.Node | None = yaml.compose(text, Loader=loader)
+            root = _root(loader, text, self.name)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             self._note(f"{self.name}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}", mark)
@@ -93,8 +100,9 @@ class Document:
         return Document(self.name, [*self.problems], columns={**self.columns})
 
     def place(self, node: yaml.Node) -> str:
-        """File and line of a node."""
-        return f"{self.name}:{node.start_mark.line + 1}"
+        """File and line of a node. A section may be of several texts, so that each node knows its own."""
+        name = node.start_mark.name
+        return f"{self.name if name in _UNNAMED else name}:{node.start_mark.line + 1}"
 
     def fail(self, node: yaml.Node, text: str) -> None:
         """Note a problem at a node."""
@@ -169,6 +177,24 @@ class Document:
             return "" if written.lower() in ("true", "false") else _reads(written, str(value).lower())
         number = isinstance(value, (int, float)) and (":" in written or _OCTAL.match(written))
         return _reads(written, str(value)) if number else ""
+
+
+def twice(what: str, before: str, section: str, name: str) -> str:
+    """What is wrong where something is made by hand and declared in a file as well, and what to do about it."""
+    return (
+        f"{what} is also declared at {before}; take it out of that file, or out of the store with "
+        f"`threadline definitions delete {section} {name}` (`threadline definitions export` keeps a copy)"
+    )
+
+
+def _root(loader: Any, text: str, name: str) -> yaml.Node | None:
+    parser = loader(text)
+    parser.name = name
+    try:
+        root: yaml.Node | None = parser.get_single_node()
+    finally:
+        parser.dispose()
+    return root
 
 
 def _reads(written: str, value: str) -> str:

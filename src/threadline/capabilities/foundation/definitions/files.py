@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from threadline.capabilities.foundation.definitions.document import Document, Keys
+from threadline.capabilities.foundation.definitions.document import BY_HAND, Document, Keys
+from threadline.capabilities.foundation.definitions.joining import Found, at, merged, without
 from threadline.capabilities.foundation.definitions.plain import Plain
 from threadline.capabilities.foundation.definitions.problem import Problem, problem_of
 from threadline.capabilities.foundation.definitions.writing import yaml_of
@@ -29,12 +30,13 @@ MISTAKES_MAX = 1_000
 """Told in one message."""
 
 
-class Found(NamedTuple):
-    """A section as one file has it: the document, for messages, and the nodes of its name and of what it holds."""
+class Written(NamedTuple):
+    """A definition as it is written."""
 
-    document: Document
-    key: yaml.Node
-    value: yaml.Node
+    text: str
+    """What stands under its name, with the comments in it."""
+    file: str
+    """File and line that declare it; empty: it is made by hand."""
 
 
 class Definitions:
@@ -70,8 +72,8 @@ class Definitions:
             self._sections.append((document, document.mapping(root, "a file of definitions")))
 
     @classmethod
-    def load(cls, paths: Iterable[str | Path] = ()) -> Definitions:
-        """The definitions of these files, or of all ``*.yaml`` and ``*.yml`` in these folders.
+    def load(cls, paths: Iterable[str | Path] = (), by_hand: str = "") -> Definitions:
+        """The definitions of these files, or of all ``*.yaml`` and ``*.yml`` in these folders, and those made by hand.
 
         What is wrong with them, and files that cannot be read, `refuse` raises.
         """
@@ -82,7 +84,7 @@ class Definitions:
             except (OSError, UnicodeDecodeError) as error:
                 texts.append((str(file), ""))
                 problems.append(f"{file}:1: the file cannot be read as UTF-8 text: {error}")
-        definitions = cls(texts)
+        definitions = cls([*texts, *([(BY_HAND, by_hand)] if by_hand else [])])
         definitions.problems += problems
         return definitions
 
@@ -110,28 +112,29 @@ class Definitions:
                     others.pop(replaced, None)
         return definitions
 
-    def with_draft(
-        self, name: str, text: str, by_name: Collection[str], section: str = "", entry: str = ""
-    ) -> Definitions:
+    def with_draft(self, name: str, text: str, by_name: Collection[str], keys: tuple[str, ...] = ()) -> Definitions:
         """The same with what somebody is writing: each definition stands in the place of the one of its name.
 
-        Sections that are not ``by_name`` are replaced whole. With ``section`` and ``entry`` the text is no file but
-        what stands under this name in that section.
+        Sections that are not ``by_name`` are replaced whole. With ``keys`` the text is no file but what stands under
+        these, each inside the one before.
         """
         definitions = Definitions(self.texts)
         document = Document(name)
         root = document.compose(text)
-        if section and not document.problems:
-            root = _under(section, _under(entry, root))
+        if keys and not document.problems:
+            for key in reversed(keys):
+                root = _under(key, root)
         definitions._add(document, root)
         written = definitions._sections[-1][1] if root is not None else {}
         for _, others in definitions._sections[:-1]:
-            for section_name, (_, value) in written.items():
-                if section_name in others and section_name in by_name:
-                    key, node = others[section_name]
-                    others[section_name] = key, _without(node, value)
-                else:
-                    others.pop(section_name, None)
+            for section, (_, value) in written.items():
+                if section not in others or (section not in by_name and not keys[1:]):
+                    others.pop(section, None)
+                    continue
+                head, node = others[section]
+                for inner in [keys[1:]] if keys else [(key.value,) for key, _ in _members(value)]:
+                    node = without(node, inner)
+                others[section] = head, node
         return definitions
 
     def declared_in(self, name: str) -> dict[str, list[str]]:
@@ -192,23 +195,33 @@ class Definitions:
 
     def contents(self) -> dict[str, dict[str, str]]:
         """Section -> name -> a hash of what is declared under it; a section that holds no names is one without."""
-        hashes: dict[str, dict[str, str]] = {}
+        values: dict[str, Any] = {}
         for _, sections in self._sections:
             for section, (_, node) in sections.items():
                 value = Plain(Document(""), section).value(node)
-                named = value if isinstance(value, dict) else {"": value}
-                hashes.setdefault(section, {}).update({name: _digest(content) for name, content in named.items()})
-        return hashes
+                values[section] = merged(values[section], value) if section in values else value
+        named = {section: value if isinstance(value, dict) else {"": value} for section, value in values.items()}
+        return {
+            section: {name: _digest(content) for name, content in names.items()} for section, names in named.items()
+        }
 
-    def written(self, section: str, name: str) -> str | None:
-        """What stands under a name of a section as it is written, with the comments in it; None: no file has it."""
+    def written(self, keys: tuple[str, ...]) -> Written | None:
+        """What stands under keys, in a file before the store; None: in neither."""
         texts = dict(self.texts)
-        for document, sections in self._sections:
-            _, node = sections.get(section, (None, None))
-            for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-                if key.value == name and document.name in texts:
-                    return _as_written(texts[document.name], key, value)
+        for document, key, value in self._standing(keys):
+            if document.name in texts:
+                file = "" if document.name == BY_HAND else document.place(key)
+                return Written(_as_written(texts[document.name], key, value), file)
         return None
+
+    def _standing(self, keys: tuple[str, ...]) -> Iterator[Found]:
+        for document, sections in self._sections:
+            key, node = sections.get(keys[0], (None, None))
+            if key is None or node is None:
+                continue
+            pair = at(node, keys[1:]) if keys[1:] else (key, node)
+            if pair is not None:
+                yield Found(document, *pair)
 
     @property
     def names(self) -> frozenset[str]:
@@ -303,15 +316,6 @@ def _is_outside(line: str, column: int) -> bool:
     """Whether a line is blank or a comment further to the left, which is about what follows."""
     inner = line.lstrip()
     return not inner or (inner.startswith("#") and len(line) - len(inner) < column)
-
-
-def _without(node: yaml.Node, others: yaml.Node) -> yaml.Node:
-    """A mapping without the keys that another one has."""
-    if not (isinstance(node, yaml.MappingNode) and isinstance(others, yaml.MappingNode)):
-        return node
-    names = {key.value for key, _ in others.value}
-    rest = [(key, value) for key, value in node.value if key.value not in names]
-    return yaml.MappingNode(node.tag, rest, node.start_mark, node.end_mark, node.flow_style)
 
 
 def _digest(value: object) -> str:

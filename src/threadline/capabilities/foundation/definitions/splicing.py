@@ -13,6 +13,7 @@ import yaml
 
 from threadline.capabilities.foundation.definitions.document import Document
 from threadline.capabilities.foundation.definitions.plain import Noted, Plain
+from threadline.capabilities.foundation.definitions.writing import text_of, yaml_of
 
 _INDENT = 2
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
@@ -34,6 +35,85 @@ def spliced(text: str, keys: Sequence[str], body: str) -> str | None:
     made = _added(lines, len(lines), 0, keys, body) if root is None else _put(lines, root, len(lines), 0, keys, body)
     result = "".join(made) if made is not None else None
     return result if result is not None and _is_exact(text, result, keys, body) else None
+
+
+def removed(text: str, keys: Sequence[str]) -> str | None:
+    """The text without what stands under these keys, the comments right above it, and what would be empty then.
+
+    None where that cannot be done without writing other things anew. Something has to stand there.
+    """
+    values = value_of(text)
+    inner = _at(values, keys[:-1])
+    if len(keys) > 1 and len(inner) == 1:
+        return removed(text, keys[:-1])
+    root = Document("").compose(text)
+    lines = text.splitlines(keepends=True)
+    made = None if root is None else _cut(lines, root, len(lines), keys)
+    result = None if made is None else "".join(made)
+    is_exact = result is not None and repr(value_of(result) or {}) == repr(_less(values, keys))
+    return result if is_exact else None
+
+
+def _cut(lines: list[str], node: yaml.Node, stop: int, keys: Sequence[str]) -> list[str] | None:
+    """The lines without what stands under keys of a mapping that ends before line ``stop``."""
+    if not _is_block(node):
+        return None
+    index = next(index for index, (key, _) in enumerate(node.value) if key.value == keys[0])
+    start = node.value[index][0].start_mark
+    end = node.value[index + 1][0].start_mark.line if index + 1 < len(node.value) else stop
+    if len(keys) > 1:
+        return _cut(lines, node.value[index][1], end, keys[1:])
+    begin, end = start.line, _without_rest(lines, start.line + 1, end)
+    while begin and lines[begin - 1].startswith(f"{' ' * start.column}#"):
+        begin -= 1
+    return [*lines[:begin], *lines[end:]]
+
+
+def _less(values: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """The values without the one under keys."""
+    if len(keys) > 1:
+        return {**values, keys[0]: _less(values[keys[0]], keys[1:])}
+    return {name: value for name, value in values.items() if name != keys[0]}
+
+
+def saying(text: str, value: dict[str, Any]) -> str:
+    """The text, changed so that it says this mapping and no more: what it says already stays as it is written, with its
+    comments, unless it is written on one line."""
+    before = value_of(text)
+    made = _changed(text, (), before if isinstance(before, dict) else {}, value)
+    if made is not None and repr(value_of(made) or {}) == repr(value):
+        return made
+    is_same = made is not None and repr(_in_order(value_of(made) or {})) == repr(_in_order(value))
+    return made if made is not None and is_same else yaml_of(value, is_compact=True) if value else ""
+
+
+def _changed(text: str, keys: tuple[str, ...], before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """The text with all that has changed under keys; None where that cannot be done without writing it anew."""
+    made: str | None = text
+    for name, value in after.items():
+        if made is None:
+            return None
+        old, at = before.get(name), (*keys, name)
+        if name in before and repr(old) == repr(value):
+            continue
+        inner = _changed(made, at, old, value) if isinstance(old, dict) and isinstance(value, dict) and value else None
+        made = inner if inner is not None else spliced(made, at, body_of(value))
+    for name in before:  # last: a mapping that would be empty meanwhile would go, too
+        if made is not None and name not in after:
+            made = removed(made, (*keys, name))
+    return made
+
+
+def body_of(value: Any) -> str:
+    """The YAML of a value that stands under a key, or alone."""
+    return text_of(value) if isinstance(value, str) else yaml_of(value, is_compact=True).removesuffix("...\n")
+
+
+def _in_order(value: Any) -> Any:
+    """Mappings in the order of their keys, so that only what they say counts."""
+    if isinstance(value, dict):
+        return {key: _in_order(inner) for key, inner in sorted(value.items(), key=repr)}
+    return [*map(_in_order, value)] if isinstance(value, list) else value
 
 
 def _is_block(node: yaml.Node) -> bool:
@@ -74,11 +154,18 @@ def _without_rest(lines: Sequence[str], begin: int, end: int) -> int:
 
 
 def _written(column: int, keys: Sequence[str], body: str) -> list[str]:
-    first, *rest = map(_key, keys)
-    inner = "".join(_written(_INDENT, keys[1:], body)) if rest else f"{indent(body.strip(chr(10)), ' ' * _INDENT)}\n"
-    is_short = not rest and "\n" not in body.strip() and _is_one_line(body)
-    written = f"{first}: {body.strip()}\n" if is_short else f"{first}:\n{inner}"
-    return [line if line == "\n" else f"{' ' * column}{line}" for line in written.splitlines(keepends=True)]
+    for key in reversed(keys):
+        body = "".join(entry_lines(key, body))
+    return [line if line == "\n" else f"{' ' * column}{line}" for line in body.splitlines(keepends=True)]
+
+
+def entry_lines(key: str, body: str) -> list[str]:
+    """The lines of a mapping with ``body``, which is YAML, under one key."""
+    if body[:1] in ("|", ">"):  # a text of several lines begins behind its key
+        return f"{_key(key)}: {body.rstrip(chr(10))}\n".splitlines(keepends=True)
+    is_short = "\n" not in body.strip() and _is_one_line(body)
+    inner = body.strip() if is_short else indent(body.strip("\n"), " " * _INDENT)
+    return f"{_key(key)}:{' ' if is_short else chr(10)}{inner}\n".splitlines(keepends=True)
 
 
 def _key(key: str) -> str:

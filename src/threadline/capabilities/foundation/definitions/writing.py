@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Any
 
 import yaml
@@ -11,6 +12,10 @@ _RARE_BREAK = re.compile("[\x85\u2028\u2029]")
 
 
 class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """What stands twice is written twice: a value may be changed without another one."""
+        return True
+
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Items of a list stand further in than its key."""
         super().increase_indent(flow, False)
@@ -35,3 +40,10 @@ def yaml_of(value: Any, *, width: float = 100, is_compact: bool = False) -> str:
         default_flow_style=None if is_compact else False,
     )
     return text
+
+
+def text_of(value: str) -> str:
+    """A text; one of several lines as it reads, line for line."""
+    style = "|" if "\n" in value.rstrip("\n") and not value.endswith("\n\n") else None
+    written: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=inf, default_style=style)
+    return written.removesuffix("...\n")

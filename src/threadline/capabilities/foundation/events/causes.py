@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.consequences import Consequences
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 
@@ -47,13 +48,9 @@ def must_be_confirmed(consequences: Consequences) -> bool:
 def words(consequences: Consequences) -> str:
     """Consequences in a line: whoever enters, what is sent at once, and what may be sent later."""
     events, effects = consequences.events, consequences.effects
-    parts = [_number(events[type], *names) for type, names in _COUNTED.items() if events.get(type)]
-    parts += [_number(effects.get(kind, 0), *names) for kind, names in _SENT.items() if kind != "notification"]
-    parts += [_number(count, *_SENT.get(kind, (kind, kind))) for kind, count in effects.items() if kind not in _SENT]
+    parts = [counted(events[type], *names) for type, names in _COUNTED.items() if events.get(type)]
+    parts += [counted(effects.get(kind, 0), *names) for kind, names in _SENT.items() if kind != "notification"]
+    parts += [counted(count, *_SENT.get(kind, (kind, kind))) for kind, count in effects.items() if kind not in _SENT]
     if consequences.waiting:
-        parts.append(_number(consequences.waiting, "step that waits", "steps that wait"))
+        parts.append(counted(consequences.waiting, "step that waits", "steps that wait"))
     return ", ".join(parts)
-
-
-def _number(count: int, singular: str, plural: str) -> str:
-    return f"{count:,} {singular if count == 1 else plural}"

@@ -60,5 +60,5 @@ EVENT_TYPES = (
     EventType(DISCOUNT_REQUESTED, "The person asked for a better price."),
     EventType(DISCOUNT_ACCEPTED, "The person took the better price."),
     EventType(AGENT_INSIGHT, "An agent, human or not, noted something about the person."),
-    EventType(OBJECTION_RAISED, "The person said what speaks against buying."),
+    EventType(OBJECTION_RAISED, "The person gave a reason against buying."),
 )

@@ -15,7 +15,7 @@ from threadline.kernel.job import Job, JobState
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Params, operation
 
-JOBS_GROUP = Group("jobs", "Work across many people that survives restarts.")
+JOBS_GROUP = Group("jobs", "Long work in the background: progress, pause, cancel.")
 
 JobId = Annotated[str, Meta(description="The id of a job.", min_length=1, max_length=150)]
 _CURSOR = re.compile(r"[0-9a-f]{16}\..{1,150}")

@@ -13,7 +13,7 @@ from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, Group, NoParams, Operation, Refresh
 from threadline.kernel.ports import Ports
-from threadline.kernel.store import Put
+from threadline.kernel.store import Delete, Put
 from threadline.kernel.time import HOUR, SECOND
 
 ELSEWHERE_SECONDS = 10
@@ -48,7 +48,7 @@ def begun(
     kind: str,
     id: str,
     about: dict[str, Any],
-    first: Callable[[str], Sequence[Put]] = lambda id: (),
+    first: Callable[[str], Sequence[Put | Delete]] = lambda id: (),
 ) -> JobView:
     """The job that does this now; a new one, with the first writes of its id, if the one before has ended."""
     jobs = context.engine.jobs

@@ -90,7 +90,9 @@ class Destination(
 def url_queues() -> tuple[Queue, ...]:
     """The queues of calls to addresses that rules name themselves. Several hosts share one, so none of them rests: the
     sender leaves alone the hosts that fail."""
-    return tuple(Queue(f"url.{number}", AT_ONCE, GIVE_UP / SECOND) for number in range(URL_QUEUES))
+    return tuple(
+        Queue(f"url.{number}", AT_ONCE, GIVE_UP / SECOND, title="addresses in rules") for number in range(URL_QUEUES)
+    )
 
 
 def queue_of(call: Mapping[str, Any]) -> str:

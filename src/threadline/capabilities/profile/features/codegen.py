@@ -15,10 +15,10 @@ from threadline.capabilities.profile.features.definition import ANY, Feed
 from threadline.capabilities.profile.features.plan import READERS, Plan, Slot
 from threadline.capabilities.profile.features.unread import COUNTED, count_unread
 from threadline.capabilities.profile.features.values import MONDAY, day_offset_in, dig, week_hour
+from threadline.kernel.calendar import ZONE_NAME_LENGTH_MAX
 from threadline.kernel.fixed import read_currency
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import DAY, HOUR
-from threadline.kernel.zones import NAME_LENGTH_MAX
 
 # What opens a cell with one entry, and the line that adds one: `y` is the tally, `i` the place of the cell in it, `t`,
 # `v`, `c` and `h` are the entry's time, value, currency and hour of the week.
@@ -125,7 +125,9 @@ def _fused(plan: Plan, fed: list[tuple[Slot, Feed]]) -> Fold:
 
 def _hour_lines(timezone: str) -> list[str]:
     """`week_hour` without a call for what is so of most events: the offset is that of a whole day, or the zone UTC."""
-    known = f"day_offset_in(z, timezone, t // {DAY}) if z.__class__ is str and len(z) <= {NAME_LENGTH_MAX} else None"
+    known = (
+        f"day_offset_in(z, timezone, t // {DAY}) if z.__class__ is str and len(z) <= {ZONE_NAME_LENGTH_MAX} else None"
+    )
     return [
         'z = e.context.get("timezone")',
         f"o = 0 if z is None else {known}" if timezone == "UTC" else f"o = {known}",

@@ -53,15 +53,15 @@ _MEANINGS: Mapping[ValueKind, tuple[Meaning, int]] = {
 
 
 def _lasting(features: FeatureSet) -> Lasting:
-    """The types that features name. One of any event is of those that are stored."""
-    for_life, until = dict[str, str](), dict[str, Until]()
+    """How long the types count that windows look at: of what lies in one, single events are needed again."""
+    named, any_but = dict[str, Until](), dict[Until, frozenset[str]]()
     for feature in features.features:
-        for feed in () if feature.source is None else feature.source.feeds:
+        if feature.source is None or feature.window is None:
+            continue
+        until = Until(feature.window, f"the feature {feature.name.partition('.')[0]!r} reads them")
+        for feed in feature.source.feeds:
             if feed.type == ANY:
-                continue
-            why = f"the feature {feature.name.partition('.')[0]!r} reads them"
-            if feature.window is None:
-                for_life.setdefault(feed.type, f"{why}, of a lifetime; give it a `window`")
+                any_but[until] = frozenset(feature.source.excluded)
             else:
-                until[feed.type] = max(until.get(feed.type, Until(0, "")), Until(feature.window, why))
-    return Lasting("features", for_life, until)
+                named[feed.type] = max(named.get(feed.type, until), until)
+    return Lasting("features", until=named, until_any_but=any_but)

@@ -43,6 +43,7 @@ from threadline.capabilities.foundation.definitions.declaring import (
     text,
 )
 from threadline.capabilities.profile.features.campaigns import CAMPAIGN_IGNORED
+from threadline.kernel.calendar import zone_names
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.fixed import CURRENCY_LENGTH_MAX, read_currency
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -50,7 +51,6 @@ from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.names import PROPERTY, property_name
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, MINUTE, YEAR
-from threadline.kernel.zones import zone_names
 
 _EMPTY_MAX = 10**15
 """Where nothing is known, ratios and scores compute with numbers below this: larger ones do not fit a float."""
@@ -269,25 +269,30 @@ class Feature(Chosen, frozen=True, kw_only=True):
 
     name: Given
     aggregate: Annotated[str, choice(AGGREGATES), Meta(description="How events become a value.", examples=["count"])]
-    of: Annotated[Path, PATH, Meta(description="Path of the value in each event.")] = ()
-    currency: Annotated[Path, PATH, Meta(description="Path of the currency; makes the value money.")] = ()
+    of: Annotated[Path, PATH, Meta(title="Property", description="Which property of each event is the value.")] = ()
+    currency: Annotated[Path, PATH, Meta(description="The property with the currency; makes the value money.")] = ()
     nulls: Annotated[
         Literal["ignore", "respect"],
         choice(("ignore", "respect")),
-        Meta(description="Whether an event without the value is passed over, or counts: the value is then `empty`."),
+        Meta(
+            title="Events without the value",
+            description="Whether an event without the value is passed over, or counts: the value is then `empty`.",
+        ),
     ] = "ignore"
-    within: Annotated[int | None, _WINDOW, Meta(description="Half-open: [now − window, now); else all time.")] = (
+    within: Annotated[int | None, _WINDOW, Meta(description="How far back events count; without it all do.")] = (
         msgspec.field(default=None, name="window")
     )
     """Microseconds, or `LIFETIME`; None: where it is part of a ratio, that of the ratio."""
     written_empty: Annotated[
-        Scalar | msgspec.UnsetType, _EMPTY, Meta(description="The value where there is nothing to compute.")
+        Scalar | msgspec.UnsetType,
+        _EMPTY,
+        Meta(title="Value without any event", description="What it is where there is nothing to compute."),
     ] = msgspec.field(default=msgspec.UNSET, name="empty")
     unit: str = ""
     description: str = ""
     version: Annotated[int, Meta(ge=1)] = 1
     stale_after: Annotated[
-        int | None, duration(), Meta(description="STALE once the newest event of its own is older.")
+        int | None, duration(), Meta(description="After how long without an event of its own the value is stale.")
     ] = None
     top: Annotated[str | Feature, _SIDE] = msgspec.field(default="", name="numerator")
     bottom: Annotated[str | Feature, _SIDE] = msgspec.field(default="", name="denominator")
@@ -468,7 +473,11 @@ class Campaigns(msgspec.Struct, frozen=True, kw_only=True):
 
     ignored_after: Annotated[int, duration()] = 7 * DAY
     own_mail: Annotated[
-        bool, Meta(description="Whether mails that Threadline sends are campaigns; transactional ones never are.")
+        bool,
+        Meta(
+            title="Mails of Threadline count",
+            description="Whether mails that Threadline sends are campaigns; transactional ones never are.",
+        ),
     ] = False
 
 

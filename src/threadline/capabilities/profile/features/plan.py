@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from threadline.capabilities.foundation.conditions import Path
-from threadline.capabilities.profile.features.cells import CURRENCIES_MAX, Entry, TallyLayout, tally_layout
+from threadline.capabilities.profile.features.cells import (
+    CURRENCIES_MAX,
+    PARTS,
+    Entry,
+    Series,
+    TallyLayout,
+    bucket_width,
+    tally_layout,
+)
 from threadline.capabilities.profile.features.definition import (
     ANY,
     Feature,
@@ -26,7 +34,6 @@ from threadline.capabilities.profile.features.definition import (
 )
 from threadline.capabilities.profile.features.unread import COUNTED, count_unread, merged_unread, unread_name
 from threadline.capabilities.profile.features.values import dig, read_key, read_scalar, week_hour
-from threadline.capabilities.profile.features.windows import PARTS, Series, bucket_width
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import read_currency, to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -36,6 +43,7 @@ LAYOUT = 6
 """Grows when the form of the state changes, or what is folded into it, so that older states are folded again."""
 
 _NAME_LENGTH = 3
+_BOUNDS = [LAYOUT, DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX, CURRENCIES_MAX, PARTS]
 
 _CELLS: dict[str, tuple[str, ...]] = {
     "count": ("n",),
@@ -97,6 +105,19 @@ class Slot:
     def series_at(self) -> int:
         """Index of the first list of buckets."""
         return 3 if self.lifetime else 2
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """All that decides its state."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "kind": self.kind,
+            "currency": self.currency,
+            "cells": self.cells,
+            "lifetime": self.lifetime,
+            "series": [(series.width, series.span) for series in self.series],
+        }
 
     def feed(self, event_type: str) -> Feed | None:
         """The feed through which events of this type come in, None if they do not."""
@@ -199,20 +220,14 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """A hash of all that decides the state, so that a change of a description folds nothing again."""
-        layout = [
-            {
-                "name": slot.name,
-                "source": slot.source,
-                "kind": slot.kind,
-                "currency": slot.currency,
-                "cells": slot.cells,
-                "lifetime": slot.lifetime,
-                "series": [(series.width, series.span) for series in slot.series],
-            }
-            for slot in self.slots
-        ]
-        bounds = [LAYOUT, DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX, CURRENCIES_MAX, PARTS]
-        return content_hash([bounds, self.timezone, layout])
+        return content_hash([_BOUNDS, self.timezone, [slot.layout for slot in self.slots]])
+
+    @property
+    def shapes(self) -> dict[str, str]:
+        """What shapes each slot, and what could not be read for it, see `Projection.carries`: to declare another
+        feature leaves the others as they are."""
+        hashes = {slot.name: content_hash([_BOUNDS, self.timezone, slot.layout], 16) for slot in self.slots}
+        return hashes | {unread_name(name): shape for name, shape in hashes.items()}
 
 
 _Identity = tuple[Source, ValueKind, Path]

@@ -27,7 +27,9 @@ def projection(features: FeatureSet) -> Projection:
         depends=Depends(
             edges=reader.edges, due=reader.due, feeds=partial(_feeds, features), content=partial(_content, features)
         ),
+        in_parts=True,
         fingerprint=plan.fingerprint,
+        carries=plan.shapes,
         faster=Faster(fold=fuser(plan), merge=plan.merge, view=lambda names: _look(Reader(features, plan, names))),
         timeless=_timeless,
     )

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
 
@@ -93,7 +94,7 @@ def histogram(name: str, bins: Sequence[Bin], people: int, *, exact: bool) -> Ch
         x=Axis(title=name),
         y=Axis(title="People", unit="count"),
         series=series if bins else (),
-        summary=f"The values of {people:,} people, {part}.",
+        summary=f"The values of {counted(people, 'person')}, {part}.",
     )
 
 

@@ -9,11 +9,10 @@ from math import isfinite
 from typing import Any
 
 from threadline.capabilities.foundation.conditions import Path
-from threadline.kernel.calendar import day_offset, offset
+from threadline.kernel.calendar import day_offset, offset, zone_named
 from threadline.kernel.event import Event
 from threadline.kernel.fixed import DECIMAL, DECIMAL_LENGTH_MAX
 from threadline.kernel.time import DAY, HOUR
-from threadline.kernel.zones import zone_named
 
 SCALAR_LENGTH_MAX = 256
 """Longer texts are not kept by ``first`` and ``last``: the state of a person must stay small."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
-from threadline.capabilities.profile.features.cells import Entry
-from threadline.capabilities.profile.features.definition import Feature, FeatureSet, Term
-from threadline.capabilities.profile.features.finishing import CAPPED, Finish, finisher
+from threadline.capabilities.profile.features.cells import CURRENCIES_MAX, Entry, Gathered, Series, Tally
+from threadline.capabilities.profile.features.definition import Currencies, Feature, FeatureSet, Term
 from threadline.capabilities.profile.features.plan import Plan, Slot
 from threadline.capabilities.profile.features.unread import COUNTED, unread_name, unread_reason
-from threadline.capabilities.profile.features.windows import Gathered, Series
 from threadline.kernel.event import Recorded
+from threadline.kernel.fixed import SCALE, from_fixed
+from threadline.kernel.limits import DISTINCT_VALUES_MAX
 from threadline.kernel.projection import Edge
 from threadline.kernel.time import DAY
 
@@ -45,6 +46,8 @@ class _Moment:
     now: int
     events: list[Recorded]
     """Single events of the cut edges."""
+    series_of: Mapping[tuple[str, int], tuple[int, Series]]
+    """(slot, window) -> the series that the window is of, and where its buckets are in the slot's state."""
     by_type: dict[str, list[Recorded]] = field(default_factory=dict)
     gathered: dict[tuple[str, int], Gathered] = field(default_factory=dict)
 
@@ -57,9 +60,7 @@ class _Moment:
         key = (slot.name, size)
         known = self.gathered.get(key)
         if known is None:
-            at, series = next(
-                (at, series) for at, series in enumerate(slot.series, slot.series_at) if size in series.windows
-            )
+            at, series = self.series_of[key]
             known = self.gathered[key] = series.gather(slot_state[at], size, self.now, self._entries(slot))
         return known
 
@@ -90,9 +91,13 @@ class Reader:
             if (slot := plan.slot_of.get(feature.name)) is not None
         }
         self._windowed = [(slot, at, series) for slot in slots for at, series in enumerate(slot.series, slot.series_at)]
+        self._series_of = {
+            (slot.name, window): (at, series) for slot, at, series in self._windowed for window in series.windows
+        }
+        self._unread = {slot.name: unread_name(slot.name) for slot in plan.slots}
         self._instants = [(slot.name, instant) for slot in plan.slots for instant in _instants(features, plan, slot)]
         self._instants += [
-            (unread_name(slot.name), partial(_any_ends, window))
+            (self._unread[slot.name], partial(_any_ends, window))
             for slot in plan.slots
             if slot.kind in COUNTED
             for series in slot.series
@@ -106,7 +111,7 @@ class Reader:
 
     def view(self, state: State, now: int, events: list[Recorded]) -> dict[str, dict[str, Any]]:
         """Every shown feature by name; ``events`` are those that `edges` names."""
-        readings = self._read(_Moment(state, now, events))
+        readings = self._read(_Moment(state, now, events, self._series_of))
         return {feature.name: _shown(feature, readings[feature.name], now) for feature in self._visible}
 
     def edges(self, state: State, now: int) -> list[Edge]:
@@ -144,7 +149,7 @@ class Reader:
             slot = self._plan.slot_of.get(feature.name)
             if slot is not None:
                 reading = _of_events(feature, slot, self._finishes[feature.name], moment)
-                unread = moment.state.get(unread_name(slot.name))
+                unread = moment.state.get(self._unread[slot.name])
                 if unread is not None:
                     reading = _without_unread(feature, reading, unread, moment.now)
             elif feature.aggregate == "ratio":
@@ -333,3 +338,151 @@ def _composed(value: Any, readings: Mapping[str, Reading]) -> Reading:
     if reasons:
         extra["reason"] = "; ".join(reasons)
     return Reading(value, computed_at, newest, changes_at, extra or None)
+
+
+# --- the value of a tally: means, totals over currencies, favourites -------------------------------
+
+
+class Finished(NamedTuple):
+    """A value made of a tally, with what has to stand beside it."""
+
+    value: Any
+    extra: dict[str, Any] | None = None
+
+
+Finish = Callable[[Tally], Finished]
+
+CAPPED = {"capped": True}
+"""Stands beside a value for which more was told than is kept."""
+
+
+def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
+    """How the value of a feature is made of the tally of its slot."""
+    index_of = {cell: at for at, cell in enumerate(slot.cells)}
+    if slot.kind == "money":
+        return _money_finisher(feature.aggregate, index_of, currencies)
+    match feature.aggregate:
+        case "count":
+            return lambda tally: Finished(tally[index_of["n"]])
+        case "sum":
+            return lambda tally: Finished(from_fixed(int(tally[index_of["sum"]])))
+        case "average":
+            return lambda tally: Finished(int(tally[index_of["sum"]]) / (tally[index_of["n"]] * SCALE))
+        case "min" | "max":
+            return lambda tally: Finished(from_fixed(tally[index_of[feature.aggregate]]))
+        case "first" | "last":
+            return lambda tally: _scalar(feature, tally[index_of[feature.aggregate]][2])
+        case "distinct":
+            return lambda tally: _distinct(tally[index_of["keys"]])
+        case "preferred_hour":
+            return lambda tally: Finished(_most(tally[index_of["hours"]]))
+        case "preferred_day":
+            return lambda tally: Finished(_most(tally[index_of["days"]]) + 1)
+        case _:
+            # `any` and `days_since` are read from the head of the slot.
+            return lambda tally: Finished(None)
+
+
+def _scalar(feature: Feature, value: Any) -> Finished:
+    if value is not None:
+        return Finished(value)
+    latest = "latest" if feature.aggregate == "last" else "earliest"
+    return Finished(feature.empty, {"reason": f"the {latest} event has no such value"})
+
+
+def _distinct(keys: list[int]) -> Finished:
+    return Finished(len(keys), CAPPED if len(keys) > DISTINCT_VALUES_MAX else None)
+
+
+def _most(counts: list[int]) -> int:
+    return counts.index(max(counts))
+
+
+def _money_finisher(aggregate: str, index_of: dict[str, int], currencies: Currencies) -> Finish:
+    cell = index_of["money" if aggregate in ("sum", "average") else "range"]
+    value_of = _ONE_CURRENCY[aggregate]
+    rates = {code: Fraction(rate) for code, rate in currencies.rates.items()}
+    if currencies.total_in:
+        rates[currencies.total_in] = Fraction(1)
+
+    def finish(tally: Tally) -> Finished:
+        amounts: dict[str, list[Any]] = tally[cell]
+        if len(amounts) > CURRENCIES_MAX:
+            reason = f"more than {CURRENCIES_MAX} currencies"
+            return Finished(
+                None, {"currency": None, "amounts": _shown_amounts(amounts, value_of), "reason": reason, **CAPPED}
+            )
+        named = {code or currencies.default: cell for code, cell in amounts.items()}
+        if len(named) < len(amounts):
+            named = _renamed(amounts, currencies.default, aggregate)
+        return _total(named, value_of, rates, currencies.total_in, aggregate)
+
+    return finish
+
+
+def _units(cell: list[Any]) -> Fraction:
+    return Fraction(int(cell[1]))
+
+
+_ONE_CURRENCY: dict[str, Callable[[list[Any]], Fraction]] = {
+    "sum": _units,
+    "average": lambda cell: Fraction(int(cell[1]), cell[0]),
+    "min": lambda cell: Fraction(cell[0]),
+    "max": lambda cell: Fraction(cell[1]),
+}
+"""What a cell says of the amounts in one currency, by aggregate, in millionths."""
+
+
+def _renamed(amounts: dict[str, list[Any]], default: str, aggregate: str) -> dict[str, list[Any]]:
+    """Amounts that name no currency join those of the default one."""
+    a, b = amounts[""], amounts[default]
+    both = [min(a[0], b[0]), max(a[1], b[1])] if aggregate in ("min", "max") else [a[0] + b[0], int(a[1]) + int(b[1])]
+    return {code: both if code == default else cell for code, cell in amounts.items() if code}
+
+
+def _total(
+    amounts: dict[str, list[Any]],
+    value_of: Callable[[list[Any]], Fraction],
+    rates: dict[str, Fraction],
+    total_in: str,
+    aggregate: str,
+) -> Finished:
+    single = next(iter(amounts)) if len(amounts) == 1 else None
+    if single is not None and (not total_in or single == total_in):
+        return Finished(_amount(value_of(amounts[single])), {"currency": single or None})
+    shown = _shown_amounts(amounts, value_of)
+    if not all(code in rates for code in amounts):
+        return Finished(None, {"currency": None, "amounts": shown, "reason": _no_total(amounts, rates, total_in)})
+    match aggregate:
+        case "sum":
+            total = sum((value_of(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
+        case "average":
+            total = sum((_units(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
+            total /= sum(cell[0] for cell in amounts.values())
+        case "min":
+            total = min(value_of(cell) * rates[code] for code, cell in amounts.items())
+        case _:
+            total = max(value_of(cell) * rates[code] for code, cell in amounts.items())
+    return Finished(_amount(total), {"currency": total_in, "amounts": shown})
+
+
+def _no_total(amounts: Iterable[str], rates: Collection[str], total_in: str) -> str:
+    """Why amounts in these currencies have no total, such as "2 currencies: EUR and none; no rates"."""
+    codes = sorted(amounts)
+    counted = f"{len(codes)} currencies" if len(codes) > 1 else "currency"
+    without = "no rates" if not total_in else f"no rate to {total_in} for {_listed(set(codes).difference(rates))}"
+    return f"{counted}: {_listed(codes)}; {without}"
+
+
+def _listed(codes: Iterable[str]) -> str:
+    *others, last = [*sorted(code for code in codes if code), *("none" for code in codes if not code)]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _shown_amounts(amounts: dict[str, list[Any]], value_of: Callable[[list[Any]], Fraction]) -> dict[str, float]:
+    return {code or "unknown": _amount(value_of(cell)) for code, cell in sorted(amounts.items())}
+
+
+def _amount(units: Fraction) -> float:
+    """The nearest float to an exact amount of units; a converted one may have more digits than a millionth."""
+    return units.numerator / (units.denominator * SCALE)

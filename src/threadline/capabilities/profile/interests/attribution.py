@@ -106,6 +106,7 @@ ATTRIBUTION = Projection(
     view=_view,
     depends=Depends(parts=_PARTS),
     faster=Faster(merge=_merge),
+    carries={"": ""},
 )
 
 ATTRIBUTION_FILE = PersonFile(

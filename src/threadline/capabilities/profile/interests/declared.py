@@ -11,7 +11,6 @@ from threadline.capabilities.profile.interests.definition import Interests, read
 from threadline.capabilities.profile.interests.operations import operations
 from threadline.capabilities.profile.interests.projection import interests_projection
 from threadline.kernel.event import Event
-from threadline.kernel.lasting import Lasting, for_life
 from threadline.kernel.names import INTEREST, NameKind
 from threadline.kernel.reading import Readings
 
@@ -19,9 +18,8 @@ from threadline.kernel.reading import Readings
 def declare(definitions: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
     interests = read_interests(definitions)
-    lasting = Lasting("interests", for_life(interests.sources, "interests are counted from them"))
     read = Readings("interests", {type: source.values_read for type, source in interests.sources.items()})
-    return [interests_projection(interests), lasting, read, _topics(interests), *operations(interests)]
+    return [interests_projection(interests), read, _topics(interests), *operations(interests)]
 
 
 def _topics(interests: Interests) -> NameKind:

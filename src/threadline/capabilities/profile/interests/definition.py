@@ -84,7 +84,9 @@ class Topic(msgspec.Struct, frozen=True):
         int, duration(1, HALF_LIFE_MAX), Meta(description="After how long an action counts half, with `mode: decay`.")
     ] = 30 * DAY
     counting: Annotated[Counting, Meta(description="Which actions count.")] = "every"
-    most: Annotated[int, Meta(ge=1, le=CAP_MAX, description="How many count per scope and window, if capped.")] = 0
+    most: Annotated[
+        int, Meta(ge=1, le=CAP_MAX, title="Limit", description="How many count per scope and window, if capped.")
+    ] = 0
     """0: every one."""
     window: Annotated[int, _WINDOW, Meta(description="For `capped` and `unique`: whole days, or a part of one.")] = DAY
     """Microseconds. Windows start on multiples since 1970 in UTC."""

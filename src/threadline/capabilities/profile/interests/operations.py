@@ -107,7 +107,7 @@ class InterestsResult(msgspec.Struct, kw_only=True):
     """What a person cares about at an instant."""
 
     person: str
-    position: Annotated[int, Meta(description="How many events the person has today.")]
+    position: Annotated[int, Meta(description="How many events were ever recorded of the person, erased ones too.")]
     as_of: Instant
     topics: Annotated[list[TopicView], Meta(description="The heaviest first; of equals by name.")]
 

@@ -51,7 +51,9 @@ def interests_projection(interests: Interests) -> Projection:
         depends=Depends(
             due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None, lacks=lacks
         ),
+        in_parts=True,
         fingerprint=interests.fingerprint,
+        carries={"": interests.fingerprint},
         faster=Faster(fold=folds.get, merge=partial(_merge, interests)),
     )
 

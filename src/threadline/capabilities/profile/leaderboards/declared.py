@@ -26,7 +26,7 @@ def declare(declared: Definitions) -> list[Any]:
         *refresh_by_job(
             LEADERBOARDS_GROUP,
             refresh,
-            "Put everybody on the leaderboards again, in a job.",
+            "Rank everybody again, in a job.",
             "Put everybody on the leaderboards again",
         ),
         leaderboards_file(boards),

@@ -12,10 +12,13 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.definitions.declaring import (
+    NAMES,
+    NUMBER_FIELD,
     Given,
     Named,
     Problems,
     choice,
+    described,
     name_of,
     naming,
     one_or_many,
@@ -42,6 +45,7 @@ _TAGS = one_or_many(naming(TAG, text(most=100))).then(_unique)
 _PERIODS = one_or_many(choice(STORED_PERIODS)).then(
     lambda periods: tuple(period for period in STORED_PERIODS if period in periods)
 )
+_SCORE = described(text().then(number_path), **{NAMES: NUMBER_FIELD})
 _SCORES = ["points.earned", "points.balance", "streaks.daily.current", "features.monetary_total"]
 
 
@@ -49,9 +53,9 @@ class BoardDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One leaderboard."""
 
     name: Given
-    path: Annotated[
-        tuple[str, ...], text().then(number_path), Meta(description="The number that is ranked.", examples=_SCORES)
-    ] = msgspec.field(name="score")
+    path: Annotated[tuple[str, ...], _SCORE, Meta(description="The number that is ranked.", examples=_SCORES)] = (
+        msgspec.field(name="score")
+    )
     """What is ranked: points.earned, points.balance, or where a number stands in the views."""
     periods: Annotated[tuple[str, ...], _PERIODS] = (ALL,)
     per: Annotated[

@@ -17,6 +17,7 @@ from threadline.capabilities.profile.leaderboards.definition import (
 )
 from threadline.capabilities.profile.leaderboards.events import LEADERBOARD_SCORED
 from threadline.capabilities.profile.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
+from threadline.capabilities.profile.people.tags import LIST, changed_in, listed_in, source_of
 from threadline.capabilities.profile.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of
 from threadline.capabilities.profile.points.ledger import merge_tables, newest
 from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
@@ -34,12 +35,14 @@ from threadline.kernel.view_parts import VALUE, Parts, values
 
 NAME = "leaderboards"
 TRAIT_LENGTH_MAX = 100
+_LISTED = "#"
+"""The name under which the newest list of tags is kept: no tag is empty."""
 SEGMENT_EVENTS = frozenset({SEGMENT_ENTERED, SEGMENT_RENEWED, SEGMENT_LEFT})
 
 State = dict[str, Any]
 """``sums``: kind of period -> number -> points earned; ``balance``: the sum of the ledger; ``scores``: board -> [turn,
-occurred_at, id, score, end]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest; where a board
-is ranked among any, ``segments``: as the projection of that name keeps them."""
+occurred_at, id, score, end]; ``words``: trait, # and tag, or # for the list of tags -> [occurred_at, id, value],
+the newest; where a board is ranked among any, ``segments``: as the projection of that name keeps them."""
 
 NUMBER, AT, ID, SCORE, END = range(5)
 
@@ -49,7 +52,7 @@ def boards_projection(boards: Boards) -> Projection:
     plan = _Plan(boards)
     return Projection(
         name=NAME,
-        version=2,
+        version=3,
         handles=plan.handles,
         empty=plan.empty,
         fold=plan.fold,
@@ -60,6 +63,7 @@ def boards_projection(boards: Boards) -> Projection:
         faster=Faster(merge=plan.merge),
         index=Index(rows=plan.rows, tables=(TABLE,), complete=True),
         fingerprint=boards.fingerprint,
+        carries={"": boards.fingerprint},
     )
 
 
@@ -73,12 +77,12 @@ class _Plan:
         self.calendar = Calendar(boards.timezone)
         self.kinds = sorted({kind for b in boards.boards if b.path == ("points", "earned") for kind in b.periods})
         self.names = {b.name for b in boards.boards if not b.of_ledger}
-        self.traits = {b.per for b in boards.boards if b.per}
+        self.traits = {b.per for b in boards.boards if b.per} - {LIST}
         self.tags = {tag for b in boards.boards for tag in b.tags}
         self.segments = {name for b in boards.boards for name in b.segments}
         types = {LEADERBOARD_SCORED}
         types |= LEDGER if any(b.of_ledger for b in boards.boards) else set()
-        types |= {IDENTIFY} if self.traits else set()
+        types |= {IDENTIFY} if self.traits or self.tags else set()
         types |= {TAG_ADDED, TAG_REMOVED} if self.tags else set()
         types |= SEGMENT_EVENTS if self.segments else set()
         self.handles = frozenset(types)
@@ -94,17 +98,22 @@ class _Plan:
     def _touches(self, state: State, recorded: Recorded) -> bool:
         event = recorded.event
         if event.type == IDENTIFY:
-            traits = self.traits & event.properties.keys()
-            return sum(_keep_newest(state, trait, recorded, event.properties[trait]) for trait in traits) > 0
-        if event.type in (TAG_ADDED, TAG_REMOVED):
-            tag = event.properties.get("tag")
-            is_counted = isinstance(tag, str) and tag in self.tags
-            return is_counted and _keep_newest(state, f"#{tag}", recorded, event.type == TAG_ADDED)
+            values: dict[str, Any] = {
+                trait: region_of(event.properties[trait]) for trait in self.traits & event.properties.keys()
+            }
+            listed = listed_in(event) if self.tags else None
+            if listed is not None:
+                values[_LISTED] = [tag for tag in listed if tag in self.tags]
+            return sum(_keep_newest(state, name, recorded, value) for name, value in values.items()) > 0
+        if (changed := changed_in(event)) is not None:
+            tag, is_added = changed
+            return tag in self.tags and _keep_newest(state, f"#{tag}", recorded, is_added or None)
         if event.type in LEDGER:
             return self._add(state, recorded)
         if event.type == LEADERBOARD_SCORED:
             return self._score(state, recorded)
-        if event.type not in SEGMENT_EVENTS or event.properties.get("segment") not in self.segments:
+        segment = event.properties.get("segment")
+        if event.type not in SEGMENT_EVENTS or type(segment) is not str or segment not in self.segments:
             return False
         folded = SEGMENTS.fold(state["segments"], recorded)
         if folded is not None:
@@ -129,7 +138,9 @@ class _Plan:
     def _score(self, state: State, recorded: Recorded) -> bool:
         properties = recorded.event.properties
         board, number, score, end = (properties.get(name) for name in ("board", "turn", "score", "end"))
-        if board not in self.names or type(number) is not int or type(score) is not int or abs(score) > FIXED_MAX:
+        if type(board) is not str or board not in self.names:
+            return False
+        if type(number) is not int or type(score) is not int or abs(score) > FIXED_MAX:
             return False
         at = recorded.event.occurred_at
         until = min(end, at + LIFE_MAX) if type(end) is int else None
@@ -168,31 +179,24 @@ def _last_score(first: list[Any], second: list[Any]) -> list[Any]:
 
 
 def _keep_newest(state: State, name: str, recorded: Recorded, value: Any) -> bool:
-    """Keep the newest word on a name; answers whether it puts the person elsewhere."""
+    """Keep the newest value under a name; answers whether it puts the person elsewhere."""
     stored = state["words"].get(name)
     order = (recorded.event.occurred_at, recorded.id)
     if stored is not None and (stored[0], stored[1]) >= order:
         return False
-    scope = _scope_value(value)
-    state["words"][name] = [*order, scope]
-    return stored is None or bool(stored[2] != scope)
+    state["words"][name] = [*order, value]
+    return stored is None or bool(stored[2] != value)
 
 
 def region_of(value: Any) -> str | None:
     """The region that a trait names, as scopes have it; None if it names none."""
-    value = _scope_value(value)
-    return value if isinstance(value, str) else None
-
-
-def _scope_value(value: Any) -> Any:
-    """A trait as people are told apart by it; None for what cannot name a region."""
     if type(value) is int and not isinstance(value, bool):
         value = str(value)
     if type(value) is str:
         # Bytes, not characters: it becomes part of a row's key. A lone surrogate can be in no key at all.
         size = len(value.encode("utf-8", "replace")) if value.isprintable() else 0
         return value if 0 < size <= TRAIT_LENGTH_MAX else None
-    return value if value is True else None
+    return None
 
 
 def _scopes(board: BoardDefinition, state: State) -> Iterator[str]:
@@ -202,7 +206,7 @@ def _scopes(board: BoardDefinition, state: State) -> Iterator[str]:
     if isinstance(trait, str):
         yield scope_text(board.per, trait)
     for tag in board.tags:
-        if f"#{tag}" in words and words[f"#{tag}"][2] is True:
+        if source_of(tag, words.get(f"#{tag}"), words.get(_LISTED)) is not None:
             yield scope_text("tag", tag)
     for name in board.segments:
         if since(state["segments"].get(name)) is not None:

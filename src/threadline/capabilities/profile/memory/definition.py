@@ -186,12 +186,17 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     events: Annotated[Mapping[str, Making], events_of(Making, Making()), Meta(description="Types that make the fact.")]
     where: Annotated[Where, WHERE_FORM] = EVERY_EVENT
     each: Annotated[
-        Places | None, PATH, Meta(description="A list or mapping in the event: every entry makes a fact.")
+        Places | None,
+        PATH,
+        Meta(title="Entries", description="A list or mapping in the event: every entry makes a fact."),
     ] = None
     otherwise: Annotated[
         tuple[tuple[str, Places], ...],
         by_name(PATH).then(lambda named: tuple(sorted(named.items()))),
-        Meta(description="The one entry, made of the event itself, where `each` is absent."),
+        Meta(
+            title="Entry of the event itself",
+            description="The one entry, made of the event itself, where `each` is absent.",
+        ),
     ] = ()
     fact: Annotated[tuple[Template, Template], _FACT, Meta(description="Type and key of the fact.")]
     source: Annotated[str, choice(SOURCES)] = EVENT_DERIVED
@@ -199,7 +204,9 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Places | tuple[Field, ...] | None, _VALUE, Meta(description="A path, or fields, each a path or an aggregate.")
     ] = msgspec.field(default=None, name="value")
     says: Annotated[
-        Places | None, PATH, Meta(description="A value of which each source's newest statement is kept apart.")
+        Places | None,
+        PATH,
+        Meta(title="Statement", description="A value of which each source's newest statement is kept apart."),
     ] = None
     """Because sources may contradict each other."""
     confidence: Annotated[
@@ -213,13 +220,23 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     )
     expires_at: Annotated[Places | None, PATH] = None
     recalled: Annotated[
-        Places | None, PATH, Meta(description="Where an event names facts that are not taken from it again.")
+        Places | None,
+        PATH,
+        Meta(
+            title="Facts that are not taken again",
+            description="Where an event names facts that are not taken from it again.",
+        ),
     ] = None
     """Those that its producer had been given."""
     derived_from: Annotated[
         Places | None, PATH, Meta(description="Where an event names the facts that its own rests on.")
     ] = None
-    most: Annotated[int, Meta(ge=1, le=FACTS_OF_DERIVATION_MAX, description="Facts kept for one person.")] = 100
+    most: Annotated[
+        int,
+        Meta(
+            ge=1, le=FACTS_OF_DERIVATION_MAX, title="Most facts of a person", description="Facts kept for one person."
+        ),
+    ] = 100
     version: Annotated[int, Meta(ge=1)] = 1
     place: Given = ""
 

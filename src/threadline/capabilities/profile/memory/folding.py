@@ -11,35 +11,36 @@ Codes stand for derivations. A part that holds nothing is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from threadline.capabilities.profile.features.cells import add_money, add_units
 from threadline.capabilities.profile.memory.definition import CERTAINTY, TYPES, USER_DECLARED
 from threadline.capabilities.profile.memory.derivation import FactDerivation
 from threadline.capabilities.profile.memory.events import FACT_RESTORED
 from threadline.capabilities.profile.memory.eviction import sort_out
 from threadline.capabilities.profile.memory.fact_state import (
     CELLS,
+    COUNT,
+    FIRST_AT,
     RESTORED,
     RETRACTED,
     RETRACTED_FACTS,
+    STATED_AT,
+    STATED_ID,
     STATEMENTS,
+    TAIL,
     FactState,
     FactStates,
     Retractions,
     State,
-    add_retraction,
-    add_statement,
-    add_to_cell,
     hash_of,
-    note_event,
-    open_cell,
 )
 from threadline.capabilities.profile.memory.paths import SURELY_SHORT, Element, keep
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.fixed import to_fixed
-from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_RETRACTIONS_MAX, FACTS_RETRACTED_MAX
+from threadline.kernel.limits import FACT_KEY_LENGTH_MAX, FACT_RETRACTIONS_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import parse_time
 
@@ -53,6 +54,22 @@ def fold_of(maker: FactDerivation, *, sorting: bool = True) -> Fold:
     sorted out."""
     add = _adder_of_voices(maker) if maker.derivation.says else _adder_of_newest(maker)
     return _fold_of_many(maker, add, sorting) if maker.many else _fold_of_one(maker, add)
+
+
+def fold_of_all(listed: Sequence[FactDerivation]) -> Fold:
+    """The fold of all derivations that are at work on one type of events."""
+    folds = [fold_of(maker) for maker in listed]
+    if len(folds) == 1:
+        return folds[0]
+
+    def fold(state: State, recorded: Recorded) -> State | None:
+        touched = None
+        for fold in folds:
+            if fold(state, recorded) is not None:
+                touched = state
+        return touched
+
+    return fold
 
 
 def _fold_of_one(maker: FactDerivation, add: Add) -> Fold:
@@ -130,12 +147,12 @@ def _adder_of_newest(maker: FactDerivation) -> Add:
         piece = pieces.get(part)
         if piece is None:
             if not again:
-                opened = [open_cell(aggregate, at, id, value) for aggregate, value in cells]
+                opened = [_open_cell(aggregate, at, id, value) for aggregate, value in cells]
                 _keep(maker, pieces, part, [1, at, [at, id], statements, *opened])
         elif again:
             _add_to_cells(piece, at, id, [cell if cell[0] == "sum" else (cell[0], None) for cell in cells])
         else:
-            if note_event(piece, at, id, length):
+            if _note_event(piece, at, id, length):
                 piece[STATEMENTS] = statements
             if cells:
                 _add_to_cells(piece, at, id, cells)
@@ -151,11 +168,6 @@ def _add_further(maker: FactDerivation, statements: list[Any], element: Element,
         statements.append(_confidence(maker, element, event))
     if maker.expires_at is not None:
         statements.append(_instant(maker.expires_at(element, event)))
-
-
-def _add_to_cells(piece: FactState, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
-    for index, (aggregate, value) in enumerate(cells, CELLS):
-        piece[index] = add_to_cell(piece[index], aggregate, at, id, value)
 
 
 def _adder_of_voices(maker: FactDerivation) -> Add:
@@ -179,8 +191,8 @@ def _adder_of_voices(maker: FactDerivation) -> Add:
         if piece is None:
             _keep(maker, pieces, part, [1, at, [at, id], {voice: statement}])
         else:
-            note_event(piece, at, id, maker.tail)
-            add_statement(piece[STATEMENTS], voice, statement)
+            _note_event(piece, at, id, maker.tail)
+            _add_statement(piece[STATEMENTS], voice, statement)
         return True
 
     return add
@@ -211,6 +223,9 @@ def _premises(value: Any) -> list[str] | None:
     return premises[:_PREMISES_MAX] or None
 
 
+# --- one more event in a piece -------------------------------------------------------------------
+
+
 def _keep(maker: FactDerivation, pieces: FactStates, part: str, piece: FactState) -> None:
     """Put a new piece in its place. Where there are too many, those with the smallest hashes stay.
 
@@ -219,6 +234,63 @@ def _keep(maker: FactDerivation, pieces: FactStates, part: str, piece: FactState
     pieces[part] = piece
     if maker.many and not maker.room and len(pieces) > maker.derivation.most:
         del pieces[max(pieces, key=hash_of)]
+
+
+def _note_event(piece: FactState, at: int, id: str, length: int) -> bool:
+    """Count one more event, with ``length`` places for the newest ones; answers whether it is the newest so far."""
+    piece[COUNT] += 1
+    tail = piece[TAIL]
+    if at > tail[0] or (at == tail[0] and id > tail[1]):
+        tail[0:0] = (at, id)
+        del tail[length:]
+        return True
+    piece[FIRST_AT] = min(piece[FIRST_AT], at)
+    for index in range(2, length, 2):
+        if index == len(tail) or (at, id) > (tail[index], tail[index + 1]):
+            tail[index:index] = (at, id)
+            del tail[length:]
+            break
+    return False
+
+
+def _add_statement(statements: dict[str, list[Any]], voice: str, statement: list[Any]) -> None:
+    """Keep the newest word of a voice. A voice that is pushed out has smaller names before it and never comes back."""
+    before = statements.get(voice)
+    if before is not None:
+        if (statement[STATED_AT], statement[STATED_ID]) > (before[STATED_AT], before[STATED_ID]):
+            statements[voice] = statement
+        return
+    statements[voice] = statement
+    if len(statements) > FACT_VOICES_MAX:
+        del statements[max(statements)]
+
+
+def _add_to_cells(piece: FactState, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
+    for index, (aggregate, value) in enumerate(cells, CELLS):
+        piece[index] = _add_to_cell(piece[index], aggregate, at, id, value)
+
+
+def _open_cell(aggregate: str, at: int, id: str, value: Any) -> Any:
+    """The cell of one event. ``value`` is None, or a value (first), units (sum), or units with a currency."""
+    if value is None:
+        return None
+    if aggregate == "first":
+        return [at, id, value]
+    return {value[1]: [1, value[0]]} if type(value) is tuple else value
+
+
+def _add_to_cell(cell: Any, aggregate: str, at: int, id: str, value: Any) -> Any:
+    """The cell with one more event in it."""
+    if value is None:
+        return cell
+    if cell is None:
+        return _open_cell(aggregate, at, id, value)
+    if aggregate == "first":
+        return [at, id, value] if (at, id) < (cell[0], cell[1]) else cell
+    return add_money(cell, value[0], value[1]) if type(value) is tuple else add_units(cell, value)
+
+
+# --- retractions --------------------------------------------------------------------------------
 
 
 def fold_retraction(state: State, recorded: Recorded) -> State | None:
@@ -235,7 +307,18 @@ def fold_retraction(state: State, recorded: Recorded) -> State | None:
         if type(at) is not int or not -(2**63) <= at < 2**63 or type(id) is not str or len(id) != len(recorded.id):
             return None
     facts: dict[str, Retractions] = state.setdefault(RETRACTED_FACTS, {})
-    add_retraction(facts.setdefault(f"{type_}/{key}", []), at, id, bit, FACT_RETRACTIONS_MAX)
+    _add_retraction(facts.setdefault(f"{type_}/{key}", []), at, id, bit, FACT_RETRACTIONS_MAX)
     if len(facts) > FACTS_RETRACTED_MAX:
         del facts[max(facts, key=hash_of)]
     return state
+
+
+def _add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: int) -> None:
+    """Note a retraction, or its undoing; only the newest stay, in whatever order they arrive."""
+    for retraction in retractions:
+        if retraction[0] == at and retraction[1] == id:
+            retraction[2] |= bit
+            return
+    retractions.append([at, id, bit])
+    retractions.sort(reverse=True)
+    del retractions[most:]

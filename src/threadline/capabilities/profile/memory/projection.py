@@ -9,7 +9,7 @@ from threadline.capabilities.profile.memory.definition import TYPES, DerivationS
 from threadline.capabilities.profile.memory.derivation import FactDerivation
 from threadline.capabilities.profile.memory.eviction import RETRACTIONS, in_place
 from threadline.capabilities.profile.memory.fact_state import State
-from threadline.capabilities.profile.memory.folding import facts_made, fold_of, fold_retraction
+from threadline.capabilities.profile.memory.folding import facts_made, fold_of_all, fold_retraction
 from threadline.capabilities.profile.memory.merging import merge
 from threadline.capabilities.profile.memory.paths import may_render
 from threadline.capabilities.profile.memory.view import Reader
@@ -43,7 +43,7 @@ def projection(derivations: DerivationSet, by_type: FactDerivations) -> Projecti
     reader = Reader(by_type)
     types = frozenset(by_type) | RETRACTIONS
 
-    folds: dict[str, Fold] = {type: _fold_of(listed) for type, listed in by_type.items()}
+    folds: dict[str, Fold] = {type: fold_of_all(listed) for type, listed in by_type.items()}
     folds |= dict.fromkeys(RETRACTIONS, fold_retraction)
 
     def fold(state: State, recorded: Recorded) -> State | None:
@@ -62,6 +62,7 @@ def projection(derivations: DerivationSet, by_type: FactDerivations) -> Projecti
         ),
         ordered=True,
         in_place=partial(in_place, by_type),
+        in_parts=True,
         fingerprint=derivations.fingerprint,
         faster=Faster(
             merge=partial(merge, {maker.code: maker for listed in by_type.values() for maker in listed}), fold=folds.get
@@ -89,21 +90,6 @@ def _lacks(derivations: DerivationSet, path: tuple[str, ...]) -> str:
     return (
         f"nothing makes the fact {'/'.join(path[:2])!r}; {hint(path[1], known) if path[1:] else hint(path[0], TYPES)}"
     )
-
-
-def _fold_of(listed: list[FactDerivation]) -> Fold:
-    folds = [fold_of(maker) for maker in listed]
-    if len(folds) == 1:
-        return folds[0]
-
-    def fold(state: State, recorded: Recorded) -> State | None:
-        touched = None
-        for fold in folds:
-            if fold(state, recorded) is not None:
-                touched = state
-        return touched
-
-    return fold
 
 
 def facts_of(by_type: FactDerivations, recorded: Recorded) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from threadline.capabilities.profile.people.operations.person import identifier_uses, lead_id
-from threadline.capabilities.profile.people.projection import GROUPS, TAGS
+from threadline.capabilities.profile.people.projection import GROUPS
+from threadline.capabilities.profile.people.tags import TAGS
 from threadline.kernel.event import identifier_named
 from threadline.kernel.identity import ALIAS, MERGED, SPLIT
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, shown_events, shown_time, shown_views

@@ -6,11 +6,20 @@ and limits keep the smallest names, so that no arrival order shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import add
 from typing import Any
 
 from threadline.capabilities.profile.people.events import GROUP, IDENTIFY, TAG_ADDED, TAG_REMOVED
+from threadline.capabilities.profile.people.tags import (
+    LIST,
+    TAGS,
+    changed_in,
+    listed_in,
+    present,
+    source_of,
+    tag_key,
+)
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import (
     EVENT_TYPES_COUNTED_MAX,
@@ -21,14 +30,17 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
-from threadline.kernel.store import Store, beyond
+from threadline.kernel.store import Key, Store, beyond
 from threadline.kernel.time import format_time
 from threadline.kernel.view_parts import VALUE, Parts, values
 
-TAGS, GROUPS = "tag", "group"
-"""Tables of the people with a tag, of a group."""
+GROUPS = "group"
+"""Table of the people of a group."""
 
 _PROFILE_MAX = {"traits": TRAITS_PER_PERSON_MAX, "tags": TAGS_PER_PERSON_MAX, "groups": GROUPS_PER_PERSON_MAX}
+
+State = dict[str, Any]
+"""``traits``, ``tags`` and ``groups``: `Marks`; ``listed``: [occurred_at, event id, tags] of the newest list, or []."""
 
 Marks = dict[str, list[Any]]
 """Name -> [occurred_at, event id, value] of the newest word on it; a null value is a removal that is remembered."""
@@ -60,19 +72,21 @@ def _is_name(text: str) -> bool:
     return 0 < len(text.encode("utf-8", "surrogatepass")) <= IDENTIFIER_LENGTH_MAX
 
 
-def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks] | None:
+def _profile_fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
-    part, properties = "traits", event.properties
-    if event.type == GROUP:
+    part, properties, touched = "traits", event.properties, False
+    if event.type == IDENTIFY:
+        if LIST in properties:
+            touched = _keep_list(state, recorded)
+            properties = {name: value for name, value in properties.items() if name != LIST}
+    elif event.type == GROUP:
         part, properties = "groups", {}
         if _is_name(event.object_ref):
             properties = {event.object_ref: None if event.properties.get("left") is True else event.properties}
-    elif event.type != IDENTIFY:
-        part, properties = "tags", {}
-        tag = event.properties.get("tag")
-        if isinstance(tag, str) and _is_name(tag):
-            properties = {tag: True if event.type == TAG_ADDED else None}
-    marks, touched = state[part], False
+    else:
+        changed = changed_in(event)
+        part, properties = "tags", {} if changed is None else {changed[0]: changed[1] or None}
+    marks = state[part]
     for name, value in properties.items():
         touched |= _newest(marks, name, recorded, value)
     if len(marks) > _PROFILE_MAX[part]:
@@ -82,41 +96,66 @@ def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Mark
     return state if touched else None
 
 
+def _keep_list(state: State, recorded: Recorded) -> bool:
+    """Keep the newest list of tags; answers whether it is another one now."""
+    listed = listed_in(recorded.event)
+    stored = state["listed"]
+    order = [recorded.event.occurred_at, recorded.id]
+    if listed is None or (stored and order < stored[:2]):
+        return False
+    state["listed"] = [*order, listed]
+    # The tags may be the same, the time since when they are is another one.
+    return True
+
+
 def _present(marks: Marks) -> dict[str, Any]:
     return {name: stored[2] for name, stored in sorted(marks.items()) if stored[2] is not None}
 
 
-def _profile_view(state: dict[str, Marks], now: int, edges: list[Recorded]) -> dict[str, Any]:
+def _profile_view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
     return {
         "traits": _present(state["traits"]),
-        "tags": sorted(_present(state["tags"])),
+        "tags": list(present(state["tags"], state["listed"])),
         "groups": _present(state["groups"]),
     }
 
 
-def tagged(store: Store, workspace: str, tag: str, after: str, limit: int) -> list[str]:
-    """The ids of the people who have a tag, after an id, at most ``limit``."""
-    return [row.key.sort for row in store.query(TAGS, f"{workspace}/{tag}", beyond(after), limit=limit)]
+def tagged_since(state: Mapping[str, Any], tag: str) -> int | None:
+    """The time of the newest event by which somebody has a tag, by their state; None: they do not have it."""
+    source = source_of(tag, state["tags"].get(tag), state["listed"])
+    return None if source is None else int(source[0])
 
 
-def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Iterable[Row]:
-    for tag in _present(state["tags"]):
-        yield Row(TAGS, f"{workspace}/{tag}", person)
+def grouped(store: Store, workspace: str, group: str, after: str, limit: int) -> list[str]:
+    """The ids of the people of a group, after an id, at most ``limit``."""
+    return [row.key.sort for row in store.query(GROUPS, f"{workspace}/{group}", beyond(after), limit=limit)]
+
+
+def group_key(workspace: str, group: str, person: str) -> Key:
+    """The key of the row that says that a person is in a group."""
+    return Key(GROUPS, f"{workspace}/{group}", person)
+
+
+def _profile_rows(state: State, workspace: str, person: str) -> Iterable[Row]:
+    for tag in present(state["tags"], state["listed"]):
+        yield Row(*tag_key(workspace, tag, person))
     for group in _present(state["groups"]):
-        yield Row(GROUPS, f"{workspace}/{group}", person)
+        yield Row(*group_key(workspace, group, person))
 
 
-def _profile_merge(first: dict[str, Marks], second: dict[str, Marks]) -> dict[str, Marks]:
+def _profile_merge(first: State, second: State) -> State:
     for part, most in _PROFILE_MAX.items():
         first[part] = keep_smallest(merge_entries(first[part], second[part], newest), most)
+    lists = [state["listed"] for state in (first, second) if state["listed"]]
+    first["listed"] = max(lists, key=lambda listed: listed[:2], default=[])
     return first
 
 
 PROFILE = Projection(
     name="profile",
-    version=1,
+    version=3,
     handles=frozenset({IDENTIFY, GROUP, TAG_ADDED, TAG_REMOVED}),
-    empty=lambda: {"traits": {}, "tags": {}, "groups": {}},
+    empty=lambda: {"traits": {}, "tags": {}, "groups": {}, "listed": []},
     fold=_profile_fold,
     view=_profile_view,
     depends=Depends(parts=Parts(values("tags") | {"traits": None, "groups": None})),
@@ -174,6 +213,7 @@ IDENTIFIERS = Projection(
     view=_uses_view,
     depends=Depends(parts=Parts(named="", inside=Parts(values("first_used_at", "last_used_at")))),
     faster=Faster(merge=_uses_merge),
+    carries={"": ""},
 )
 
 
@@ -232,4 +272,5 @@ ACTIVITY = Projection(
     view=_activity_view,
     depends=Depends(parts=_ACTIVITY_PARTS),
     faster=Faster(merge=_activity_merge),
+    carries={"": ""},
 )

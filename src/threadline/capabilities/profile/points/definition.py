@@ -15,12 +15,15 @@ from threadline.capabilities.foundation.conditions import Conditions, Test
 from threadline.capabilities.foundation.definitions import Definitions, Place
 from threadline.capabilities.foundation.definitions.declaring import (
     FALSE,
+    NAMES,
+    NUMBER_FIELD,
     Given,
     NotWritten,
     Problems,
     Single,
     by_name,
     decimal,
+    described,
     duration,
     either,
     event_type,
@@ -45,11 +48,14 @@ SPIKE_DAYS_MIN = 5
 POINTS_MAX = 1_000_000_000
 
 _PATH = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[^.\s]{1,64}){1,4}")
-_NUMBER = parsed(
-    lambda path: number_path(path) if _PATH.fullmatch(path) else None,
-    "the path of a number like streaks.daily.current",
-    pattern=f"^{_PATH.pattern}$",
-    examples=["streaks.daily.current"],
+_NUMBER = described(
+    parsed(
+        lambda path: number_path(path) if _PATH.fullmatch(path) else None,
+        "the path of a number like streaks.daily.current",
+        pattern=f"^{_PATH.pattern}$",
+        examples=["streaks.daily.current"],
+    ),
+    **{NAMES: NUMBER_FIELD},
 )
 _TYPE = event_type(EVENT_TYPE_LENGTH_MAX)
 _AMOUNT = whole(1, POINTS_MAX)
@@ -92,7 +98,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     earn: Annotated[
         Mapping[str, Literal[False] | int | Rule],
         _EARN,
-        Meta(description="Points by event type, over the table before; false leaves one out."),
+        Meta(
+            title="Points by event type",
+            description="Points by event type, over the table before; false leaves one out.",
+        ),
     ] = {}
     rules: NotWritten[Mapping[str, Rule]] = {}
     """By name: those of the table before with what this one earns."""
@@ -106,11 +115,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 class Multiplier(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """More points while a number of the person is high enough."""
 
-    path: Annotated[tuple[str, ...], _NUMBER, Meta(description="A number in a view.")] = msgspec.field(name="by")
+    path: Annotated[tuple[str, ...], _NUMBER, Meta(title="Number", description="A number in a view.")] = msgspec.field(
+        name="by"
+    )
     least: Annotated[Decimal, decimal(Decimal(10) ** 12, "7"), Meta(description="From which value on.")] = (
         msgspec.field(name="from")
     )
-    times: Annotated[Decimal, decimal(Decimal(1_000), "1.5"), Meta(description="The largest that applies counts.")]
+    times: Annotated[
+        Decimal, decimal(Decimal(1_000), "1.5"), Meta(title="Factor", description="The largest that applies counts.")
+    ]
     path_place: Given = ""
 
     @cached_property
@@ -134,9 +147,14 @@ class Points(msgspec.Struct, frozen=True, kw_only=True):
         EVENTS_PER_HOUR
     )
     back: Annotated[
-        int, duration(1, BACK_MAX, "7d"), Meta(description="How old an event may be when it becomes known, and earn.")
+        int,
+        duration(1, BACK_MAX, "7d"),
+        Meta(title="Oldest event that earns", description="How old an event may be when it becomes known, and earn."),
     ] = BACK
-    spike_times: Annotated[int, Meta(ge=1, description="A day above so many times the mean is flagged.")] = SPIKE_TIMES
+    spike_times: Annotated[
+        int,
+        Meta(ge=1, title="Flagged above, times the mean", description="A day above so many times the mean is flagged."),
+    ] = SPIKE_TIMES
     expires_after: Annotated[
         int | None,
         duration(1, 9 * YEAR, "1y"),

@@ -67,7 +67,6 @@ EVENT_TYPES = (
         speaker="process",
         sentence="Earned {points} points for {rule}",
         shown=("rule", "table"),
-        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_SPEND_REQUESTED,
@@ -82,7 +81,6 @@ EVENT_TYPES = (
         _Spent,
         speaker="process",
         sentence="Spent {points} points, {balance} left",
-        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_REFUSED,
@@ -97,7 +95,6 @@ EVENT_TYPES = (
         _Reasoned,
         speaker="process",
         sentence="Balance changed by {points} points: {reason}",
-        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_EXPIRED,
@@ -105,7 +102,6 @@ EVENT_TYPES = (
         _Line,
         speaker="process",
         sentence="{points} points expired",
-        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_ANOMALY_DETECTED,
@@ -114,7 +110,6 @@ EVENT_TYPES = (
         speaker="process",
         sentence="Unusual points: {kind}",
         shown=("kind", "of"),
-        lasts="without it the same anomaly would be reported again",
     ),
 )
 

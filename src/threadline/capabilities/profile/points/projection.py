@@ -36,6 +36,7 @@ from threadline.kernel.view_parts import Parts, values
 def points_projection(points: Points) -> Projection:
     """The projection. Of what is declared only the calendar shapes the state; expiry is applied at reading."""
     calendar = Calendar(points.timezone)
+    zone = "" if points.timezone == "UTC" else points.timezone.replace(" ", "_")
     return Projection(
         name="points",
         version=1,
@@ -46,7 +47,9 @@ def points_projection(points: Points) -> Projection:
         faster=Faster(merge=merge),
         never_ahead=LEDGER,
         depends=Depends(due=partial(_due, calendar, points.expires_after), parts=_PARTS),
-        fingerprint="" if points.timezone == "UTC" else points.timezone.replace(" ", "_"),
+        in_parts=True,
+        fingerprint=zone,
+        carries={"": zone},
     )
 
 

@@ -13,7 +13,7 @@ from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.names import NAME
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
-from threadline.kernel.store import Item, Store, query_pages
+from threadline.kernel.store import Item, Key, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 from threadline.kernel.view_parts import Parts, values
 
@@ -116,6 +116,11 @@ def member_rows(store: Store, workspace: str, segment: str, after: str, size: in
     size = min(size, PAGE_ITEMS_MAX)
     for shard in SHARDS[SHARDS.find(after[:1]) if after else 0 :]:
         yield from query_pages(store, TABLE, partition(workspace, segment, shard), after, size=size)
+
+
+def member_key(workspace: str, segment: str, person: str) -> Key:
+    """Where the row of a member is."""
+    return Key(TABLE, partition(workspace, segment, person[0]), person)
 
 
 def _rows(state: State, workspace: str, person: str) -> Iterable[Row]:

@@ -71,10 +71,15 @@ class Active(Chosen, frozen=True, kw_only=True):
 class Freezes(msgspec.Struct, frozen=True, kw_only=True):
     """How missed periods are forgiven."""
 
-    start: Annotated[int, Meta(ge=1, description="How many are held at first.")] = 0
-    every: Annotated[int, Meta(ge=1, description="One more for so many periods done in a row.")] = 0
+    start: Annotated[int, Meta(ge=1, title="Held at first", description="How many are held at first.")] = 0
+    every: Annotated[
+        int, Meta(ge=1, title="One more after", description="One more for so many periods done in a row.")
+    ] = 0
     """0: none are earned."""
-    max: Annotated[int, Meta(ge=1, description="How many may be held.", examples=["{every: 7, max: 2}"])]
+    max: Annotated[
+        int,
+        Meta(ge=1, title="Most that are held", description="How many may be held.", examples=["{every: 7, max: 2}"]),
+    ]
     """0: there are none."""
 
     def problems(self, written: Collection[str]) -> Problems:
@@ -91,7 +96,9 @@ class Streak(Active, frozen=True, kw_only=True):
     cadence: Cadence = "day"
     times: Annotated[int, Meta(ge=1, le=STREAK_TIMES_MAX, description="How often in each period.")] = 1
     counting: Annotated[Counting | None, Meta(description="What `times` counts: days with an event, or events.")] = None
-    grace: Annotated[int, _GRACE, Meta(description="How late an event may be and count for the period before.")] = 0
+    grace: Annotated[
+        int, _GRACE, Meta(title="Late events", description="How late an event may be and count for the period before.")
+    ] = 0
     freezes: Freezes = Freezes(max=0)
     milestones: Annotated[tuple[int, ...], _MILESTONES, Meta(description="Lengths that become an event.")] = ()
     place: Given = ""

@@ -10,10 +10,9 @@ from threadline.capabilities.profile.streaks.events import (
     STREAK_MILESTONE_REACHED,
 )
 from threadline.capabilities.profile.streaks.state import State
-from threadline.kernel.calendar import day_of, local_day
+from threadline.kernel.calendar import day_of, local_day, zone_named
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAK_MILESTONES_MAX
-from threadline.kernel.zones import zone_named
 
 FREEZES, UNDATED, AMNESTY, MILESTONES, HOPS = "freezes", "undated", "amnesty", "milestones", "hops"
 """Parts of the state. All but the last are by streak, ``""`` for all: granted freezes as [day, how many, …] in order of

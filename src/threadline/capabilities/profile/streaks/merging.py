@@ -12,6 +12,7 @@ from typing import Any
 
 from threadline.capabilities.profile.streaks import day_ranges
 from threadline.capabilities.profile.streaks.definition import Tally
+from threadline.capabilities.profile.streaks.fold import forget_parts, join_crowds, recorded_parts, settle_before, widen
 from threadline.capabilities.profile.streaks.grants import (
     AMNESTY,
     FREEZES,
@@ -22,7 +23,6 @@ from threadline.capabilities.profile.streaks.grants import (
     UNDATED,
 )
 from threadline.capabilities.profile.streaks.plan import Plan
-from threadline.capabilities.profile.streaks.settled_days import forget_parts, recorded_parts, settle_before
 from threadline.capabilities.profile.streaks.state import (
     BARE,
     BLOCK,
@@ -42,7 +42,6 @@ from threadline.capabilities.profile.streaks.state import (
     State,
 )
 from threadline.capabilities.profile.streaks.whereabouts import touch
-from threadline.capabilities.profile.streaks.window import join_crowds, widen
 from threadline.kernel.limits import STREAK_MILESTONES_MAX
 from threadline.kernel.merging import Entries, merge_entries
 

@@ -12,11 +12,10 @@ from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.parameters import KnownAsOf
 from threadline.capabilities.profile.points.events import POINTS_EARNED, amount_of
 from threadline.capabilities.profile.streaks.definition import StreakSet
-from threadline.capabilities.profile.streaks.event_days import dated_window, day_records, days_of
 from threadline.capabilities.profile.streaks.plan import Plan, is_alone
 from threadline.capabilities.profile.streaks.projection import NAME
 from threadline.capabilities.profile.streaks.state import State
-from threadline.capabilities.profile.streaks.view import Reader
+from threadline.capabilities.profile.streaks.view import Reader, dated_window, day_records, days_of
 from threadline.capabilities.profile.streaks.whereabouts import Journey
 from threadline.kernel.calendar import day_begins, day_of, day_text, local_day
 from threadline.kernel.disclosure import not_personal
@@ -88,7 +87,7 @@ class StreaksResult(msgspec.Struct, kw_only=True):
     """All declared streaks. Only what occurred before ``as_of`` counts."""
 
     person: str
-    position: Annotated[int, Meta(description="How many events the person has today.")]
+    position: Annotated[int, Meta(description="How many events were ever recorded of the person, erased ones too.")]
     as_of: Instant
     streaks: dict[str, StreakView]
 

@@ -15,14 +15,14 @@ from threadline.capabilities.profile.streaks.events import (
     STREAKS_REFRESHED,
     ZONE_HOPPING_DETECTED,
 )
+from threadline.capabilities.profile.streaks.fold import stays
 from threadline.capabilities.profile.streaks.grants import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.profile.streaks.plan import Plan
 from threadline.capabilities.profile.streaks.projection import NAME
 from threadline.capabilities.profile.streaks.state import BARE, COUNTS, FIRST_DAY, HEAD, LEAPS, NAMED, State
 from threadline.capabilities.profile.streaks.view import Life, Reader
 from threadline.capabilities.profile.streaks.whereabouts import changes_near, hops_within_a_day
-from threadline.capabilities.profile.streaks.window import stays
-from threadline.kernel.calendar import day_text, days_left_out
+from threadline.kernel.calendar import day_text, days_left_out, zone_named
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.operation import BEFORE, PARTS
@@ -38,7 +38,6 @@ from threadline.kernel.policy import (
     emission_budget,
 )
 from threadline.kernel.time import DAY
-from threadline.kernel.zones import zone_named
 
 HOPS_MAX = 2
 """Changes of zone within 24 hours that raise no flag."""

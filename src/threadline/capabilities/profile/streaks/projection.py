@@ -38,6 +38,7 @@ def projection(streaks: StreakSet) -> Projection:
         depends=Depends(due=reader.due, feeds=reader.feeds),
         ordered=True,
         in_place=partial(in_place, plan),
+        in_parts=True,
         fingerprint=streaks.fingerprint,
         faster=Faster(merge=partial(merge, plan), fold=partial(compiled, plan)),
         timeless=_timeless,

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-ANALYTICS_GROUP = Group("analytics", "Everybody's events in numbers and pictures.")
+ANALYTICS_GROUP = Group("analytics", "Trends, funnels, retention and other numbers about everybody.")

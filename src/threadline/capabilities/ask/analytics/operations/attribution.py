@@ -29,6 +29,7 @@ from threadline.capabilities.ask.analytics.removal import Move, removal_effects
 from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import PROPERTY, offers, refused_if
@@ -169,7 +170,7 @@ def attribution_picture(result: Attribution) -> Chart:
         x=Axis(title="Channel"),
         y=Axis(title="Credit"),
         series=series,
-        summary=f"{result.with_touches:,} of {result.conversions:,} conversions had a touch before them.",
+        summary=f"{result.with_touches:,} of {counted(result.conversions, 'conversion')} had a touch before.",
     )
 
 
@@ -237,4 +238,4 @@ def attribution(context: Context, params: AttributionParams) -> Attribution:
 def _notes(untouched: int) -> Iterable[str]:
     yield "Credit says which touches came before, not that they are the reason: an experiment says that."
     if untouched:
-        yield f"{untouched:,} conversions had no touch in their window; no channel has credit for them."
+        yield f"{counted(untouched, 'conversion')} had no touch in their window; no channel has credit for them."

@@ -21,6 +21,7 @@ from threadline.capabilities.ask.analytics.parts import Answered, Per, Step, ask
 from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import PROPERTY, offers, refused_if
@@ -81,7 +82,7 @@ def cohorts_picture(result: Cohorts) -> Chart:
     """A row for each cohort, with what a person has come to."""
     cohorts: dict[str, list[Point]] = {}
     for row in result.rows:
-        note = f"{row.people:,} of {row.size:,} people, {formatted(row.value, 'number')}"
+        note = f"{row.people:,} of {counted(row.size, 'person')}, {formatted(row.value, 'number')}"
         cohorts.setdefault(row.cohort, []).append(
             Point(str(row.period), row.value_so_far, is_uncertain=not row.complete, note=note)
         )
@@ -94,7 +95,7 @@ def cohorts_picture(result: Cohorts) -> Chart:
         y=Axis(title=measure),
         series=tuple(Series(cohort, tuple(points)) for cohort, points in cohorts.items()),
         uncertain="The period is not over.",
-        summary=f"{people:,} people in {len(cohorts):,} cohorts.",
+        summary=f"{counted(people, 'person')} in {counted(len(cohorts), 'cohort')}.",
     )
 
 
@@ -107,9 +108,9 @@ def cohorts_picture(result: Cohorts) -> Chart:
 )
 def cohorts(context: Context, params: CohortsParams) -> Cohorts:
     """Add up what people do or spend as they age, by the period in which they began."""
-    counted, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
+    chosen, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
     parts = cohort_parts(params, context.now)
-    table, about = asked(context, _SQL, {**parts, "counted": Sql(counted), "worth": worth})
+    table, about = asked(context, _SQL, {**parts, "counted": Sql(chosen), "worth": worth})
     rows = [
         CohortsRow(
             cohort=cohort.isoformat(),
@@ -125,5 +126,5 @@ def cohorts(context: Context, params: CohortsParams) -> Cohorts:
     ]
     immature = any(not row.complete for row in rows)
     notes: tuple[str, ...] = ("Periods that are not over are marked: more may come in them.",) if immature else ()
-    notes += unread_notes(context, params.value, counted)
+    notes += unread_notes(context, params.value, chosen)
     return Cohorts(rows=rows, per=params.per, value=params.value, notes=notes, **about)

@@ -19,6 +19,7 @@ from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEG
 from threadline.kernel.analytics import Sql, filled, literal
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free, not_personal
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, always, operation
@@ -170,7 +171,7 @@ def distribution_picture(result: Distribution) -> Chart:
                     row.value if row.low is None else row.low,
                     count / totals.get(side, 1) if side else count,
                     high=row.high,
-                    note=f"{count:,} people",
+                    note=counted(count, "person"),
                 )
                 for row, count in zip(result.rows, counts, strict=True)
             ),
@@ -178,7 +179,7 @@ def distribution_picture(result: Distribution) -> Chart:
         for side, counts in sides
     )
     people = result.sides[0].people if result.sides else 0
-    summary = f"The values of {people:,} people."
+    summary = f"The values of {counted(people, 'person')}."
     if result.drift is not None:
         summary += f" Population stability index {formatted(result.drift.index, 'number')}: {result.drift.verdict}."
     return Chart(

@@ -32,13 +32,14 @@ from threadline.capabilities.foundation.events.forms import Duration
 from threadline.capabilities.reach.broadcasts.events import HOLDOUT
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
 from threadline.kernel.names import PROPERTY, names_a, offers, refused_if
 from threadline.kernel.operation import EVENT_TYPE, Choice, Context, always, operation
-from threadline.kernel.time import parse_duration
+from threadline.kernel.time import duration_text, parse_duration
 
 FEW = 30
 """People with and without a conversion, of whom an arm needs as many before the limit theorem is near."""
@@ -221,7 +222,7 @@ def experiment_picture(result: Experiment) -> Chart:
     picture=experiment_picture,
 )
 def experiment(context: Context, params: ExperimentParams) -> Experiment:
-    """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
+    """Compare the variants of a broadcast, a journey or your own experiment, at any time while it runs."""
     assignment, metric = assignment_of(context, params), step_of(params.metric, "metric")
     table, about = asked(
         context,
@@ -305,11 +306,10 @@ def _notes(rows: list[ExperimentRow], ratio: SampleRatio, crossed: int, params: 
             "Find out why before you believe a difference."
         )
     if undecided := sum(row.undecided for row in rows):
-        notes.append(
-            f"{undecided:,} people were assigned less than {params.window} ago and are not in the figures yet."
-        )
+        window = duration_text(parse_duration(params.window))
+        notes.append(f"Not in the figures yet: {counted(undecided, 'person')} assigned less than {window} ago.")
     if crossed:
-        notes.append(f"{crossed:,} people were in several arms and are left out.")
+        notes.append(f"Left out: {counted(crossed, 'person')} in several arms.")
     few = [row.arm for row in rows if min(row.conversions, row.people - row.undecided - row.conversions) < FEW]
     if few:
         notes.append(f"Fewer than {FEW} people with or without the event: intervals are rough ({', '.join(few)}).")

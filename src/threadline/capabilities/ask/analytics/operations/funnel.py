@@ -27,11 +27,12 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
 from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, always, operation
-from threadline.kernel.time import parse_duration
+from threadline.kernel.time import duration_text, parse_duration
 
 # Instants are microseconds: DuckDB takes the difference of two with a time zone by a calendar, which is slower than all
 # the rest. Events of one instant are in the order in which they were recorded. One number has both, so that ASOF can
@@ -128,14 +129,15 @@ def funnel_picture(result: Funnel) -> Chart:
     ]
     entered = sum(rows[0].people for rows in groups.values())
     came_through = sum(rows[-1].people for rows in groups.values())
-    share = formatted(came_through / entered if entered else 0.0, "share")
+    window = duration_text(parse_duration(result.window))
+    people = f"{counted(entered, 'person')} ({formatted(came_through / entered if entered else 0.0, 'share')})"
     return Chart(
         kind="funnel",
         title="Funnel",
         x=Axis(title="Step"),
         y=Axis(title="People", unit="count"),
         series=tuple(series),
-        summary=f"{came_through:,} of {entered:,} people ({share}) came through all steps within {result.window}.",
+        summary=f"{came_through:,} of {people} came through all steps within {window}.",
     )
 
 
@@ -174,9 +176,9 @@ def funnel(context: Context, params: FunnelParams) -> Funnel:
     )
     rows: list[FunnelRow] = []
     entered = 0
-    counted = table.rows or [(number, "", 0, None, 0) for number in range(1, len(steps) + 1)]
-    undecided = counted[0][-1]
-    for number, group, people, seconds, _ in counted:
+    reached = table.rows or [(number, "", 0, None, 0) for number in range(1, len(steps) + 1)]
+    undecided = reached[0][-1]
+    for number, group, people, seconds, _ in reached:
         entered = people if number == 1 else entered
         before = people if number == 1 else rows[-1].people
         quantiles = seconds if number > 1 and seconds else (None,) * 4
@@ -194,5 +196,9 @@ def funnel(context: Context, params: FunnelParams) -> Funnel:
                 seconds_p90=quantiles[3],
             )
         )
-    notes = (f"{undecided:,} people entered less than {params.window} ago and may still convert.",) if undecided else ()
+    notes = (
+        (f"{counted(undecided, 'person')} entered less than {duration_text(window)} ago and may still convert.",)
+        if undecided
+        else ()
+    )
     return Funnel(rows=rows, window=params.window, undecided=undecided, notes=notes, **about)

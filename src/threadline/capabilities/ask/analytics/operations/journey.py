@@ -114,7 +114,7 @@ def flow_picture(result: JourneyFlow) -> Chart:
     picture=flow_picture,
 )
 def journey(context: Context, params: JourneyFlowParams) -> JourneyFlow:
-    """Count who came to each step of a journey, along which arrow, and where people left it."""
+    """Count who came to each step of a journey, by which path, and where people left it."""
     given = {
         "types": listed(RUN_EVENTS),
         "journey": params.journey,

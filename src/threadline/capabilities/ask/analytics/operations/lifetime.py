@@ -32,6 +32,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.key_fields import key_fields
@@ -117,7 +118,7 @@ def lifetime_picture(result: Lifetime) -> Chart:
         x=Axis(title="Probability", unit="share"),
         y=Axis(title="People", unit="count"),
         series=(Series("", points),),
-        summary=f"{result.purchases:,.0f} purchases are to be expected of {result.people:,} people.",
+        summary=f"Expected: {counted(round(result.purchases), 'purchase')} by {counted(result.people, 'person')}.",
     )
 
 
@@ -129,7 +130,7 @@ def lifetime_picture(result: Lifetime) -> Chart:
     picture=lifetime_picture,
 )
 def lifetime(context: Context, params: LifetimeParams) -> Lifetime:
-    """Say who will buy again, how often and for how much."""
+    """Predict who will buy again, how often and for how much."""
     np, stop = numbers("numpy"), time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))

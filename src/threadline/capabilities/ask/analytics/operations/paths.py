@@ -1,4 +1,4 @@
-"""What people do next: the ways from an event on, or back from one, within their sessions."""
+"""What people do next: their paths from an event on, or back from one, within their sessions."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
@@ -68,9 +69,9 @@ FROM (
 
 
 class PathsParams(Span, kw_only=True):
-    """Where the ways begin. The range of time is that of the event at which they begin."""
+    """Where the paths begin. The range of time is that of the event at which they begin."""
 
-    start_at: Annotated[Step, Meta(description="The event that ways begin at; `*`: at the beginning of sessions.")] = (
+    start_at: Annotated[Step, Meta(description="The event that paths begin at; `*`: at the beginning of sessions.")] = (
         "*"
     )
     direction: Annotated[
@@ -78,7 +79,7 @@ class PathsParams(Span, kw_only=True):
         Meta(description="after: what follows its first occurrence in a session; before: what led to its last."),
     ] = "after"
     depth: Annotated[int, Meta(description="Steps from there.", ge=1, le=DEPTH_MAX)] = 4
-    gap: Annotated[Duration, Meta(description="A pause of this or longer ends a session, and the way.")] = "30m"
+    gap: Annotated[Duration, Meta(description="A pause of this or longer ends a session, and the path.")] = "30m"
     by: By = ""
     most: Most = 7
 
@@ -87,7 +88,7 @@ class PathsParams(Span, kw_only=True):
 class PathsRow(msgspec.Struct, kw_only=True):
     """What goes from one event to the next."""
 
-    step: Annotated[int, Meta(description="0: from the event that the ways begin at.")]
+    step: Annotated[int, Meta(description="0: from the event that the paths begin at.")]
     source: Annotated[
         str,
         Meta(description=f"The type of the event, or its value of `by`; `{OTHER}`: all rarer ones."),
@@ -99,7 +100,7 @@ class PathsRow(msgspec.Struct, kw_only=True):
     ]
     ways: int
     people: Annotated[int, Meta(description="Different people who went so.")]
-    share: Annotated[float, Meta(description="Of the ways that come to `source` at this step.")]
+    share: Annotated[float, Meta(description="Of the paths that come to `source` at this step.")]
 
 
 @not_personal
@@ -107,7 +108,7 @@ class Paths(Answered, kw_only=True):
     """Moves by step, the source and how frequent they are; those of step n + 1 add up to those of n that do not end."""
 
     rows: list[PathsRow]
-    ways: Annotated[int, Meta(description="Sessions with an event that ways begin at: one way each.")]
+    ways: Annotated[int, Meta(description="Sessions with an event that paths begin at: one path each.")]
     direction: str
 
 
@@ -118,9 +119,9 @@ def paths_picture(result: Paths) -> Chart:
         kind="flow",
         title="Paths",
         x=Axis(title="Step"),
-        y=Axis(title="Ways", unit="count"),
+        y=Axis(title="Paths", unit="count"),
         flows=flows,
-        summary=f"{result.ways:,} ways, one for each session; what comes {result.direction} is to the right.",
+        summary=f"{counted(result.ways, 'path')}, one for each session; what comes {result.direction} is to the right.",
     )
 
 

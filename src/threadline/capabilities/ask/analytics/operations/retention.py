@@ -21,6 +21,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
 from threadline.kernel.time import to_datetime
@@ -124,7 +125,7 @@ def retention_picture(result: Retention) -> Chart:
         y=Axis(title="Share of the cohort", unit="share"),
         series=tuple(Series(cohort, tuple(points)) for cohort, points in cohorts.items()),
         uncertain="The period is not over.",
-        summary=f"{people:,} people in {len(cohorts):,} cohorts.",
+        summary=f"{counted(people, 'person')} in {counted(len(cohorts), 'cohort')}.",
     )
 
 

@@ -25,6 +25,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.names import PROPERTY, offers, refused_if
 from threadline.kernel.operation import Context, always, operation
@@ -139,7 +140,7 @@ def rfm_picture(result: Rfm) -> Chart:
         x=Axis(title="Frequency"),
         y=Axis(title="People", unit="count"),
         series=tuple(series) if result.rows else (),
-        summary=f"{best:,} of {sum(row.people for row in result.rows):,} people are champions.",
+        summary=f"Champions: {best:,} of {counted(sum(row.people for row in result.rows), 'person')}.",
     )
 
 
@@ -151,7 +152,7 @@ def rfm_picture(result: Rfm) -> Chart:
     picture=rfm_picture,
 )
 def rfm(context: Context, params: RfmParams) -> Rfm:
-    """Score people by how lately, how often and for how much they bought."""
+    """Score people by recency, frequency and amount of their purchases (RFM)."""
     stop = time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))

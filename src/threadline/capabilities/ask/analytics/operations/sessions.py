@@ -31,6 +31,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Date, Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
 from threadline.kernel.time import parse_duration, to_datetime
@@ -135,7 +136,7 @@ def sessions_picture(result: Sessions) -> Chart:
         y=Axis(title="Sessions", unit="count"),
         series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
         uncertain="The period is not over.",
-        summary=f"{of.sessions:,} sessions of {of.people:,} people; {bounced:.0%} have one event.",
+        summary=f"{counted(of.sessions, 'session')} of {counted(of.people, 'person')}; {bounced:.0%} have one event.",
     )
 
 
@@ -147,7 +148,7 @@ def sessions_picture(result: Sessions) -> Chart:
     picture=sessions_picture,
 )
 def sessions(context: Context, params: SessionsParams) -> Sessions:
-    """Count visits by the pauses between events, how long they last and how much happens in them."""
+    """Count visits: how many, how long they last and how many events they have."""
     value = value_of(params.by) if params.by else Value("''")
     numbered = {
         "value": Sql(value.text),

@@ -12,7 +12,7 @@ from threadline.capabilities.ask.analytics.parts import Answered, asked
 from threadline.kernel.analytics import Sql
 from threadline.kernel.event_type import ACTIVITY
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import Context, NoParams, always, operation
+from threadline.kernel.operation import EVENT_TYPE, Context, NoParams, always, operation
 from threadline.kernel.time import DAY, to_datetime
 
 _SQL = f"""
@@ -44,10 +44,12 @@ class Change(msgspec.Struct, kw_only=True):
 
 
 @key_fields("type", "today", "before")
-class TypeChange(Change, kw_only=True):
+class TypeChange(msgspec.Struct, kw_only=True):
     """Events of one type."""
 
-    type: str
+    type: Annotated[str, EVENT_TYPE]
+    today: Annotated[int, Meta(description="Since midnight, UTC.")]
+    before: Annotated[int, Meta(description="In the same hours of the day before.")]
     own: Annotated[bool, Meta(description="Whether people did it; else Threadline noted it, or made it of that.")]
 
 

@@ -32,6 +32,7 @@ from threadline.capabilities.ask.analytics.parts import (
 from threadline.capabilities.foundation.events.forms import Date, time_param
 from threadline.kernel.analytics import Sql, literal
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
@@ -98,7 +99,7 @@ def trend_picture(result: Trend) -> Chart:
     lines: dict[str, list[Point]] = {}
     for row in result.rows:
         lines.setdefault(row.value, []).append(
-            Point(row.period, row.events, is_uncertain=not row.complete, note=f"{row.people:,} people")
+            Point(row.period, row.events, is_uncertain=not row.complete, note=counted(row.people, "person"))
         )
     events = sum(row.events for row in result.rows)
     return Chart(
@@ -108,7 +109,7 @@ def trend_picture(result: Trend) -> Chart:
         y=Axis(title="Events", unit="count"),
         series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
         uncertain="The period is not over.",
-        summary=f"{events:,} events.",
+        summary=f"{counted(events, 'event')}.",
     )
 
 

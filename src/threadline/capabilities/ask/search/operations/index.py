@@ -58,7 +58,7 @@ def status(context: Context, params: NoParams) -> SearchStatus:
     example=SyncParams(),
 )
 def sync(context: Context, params: SyncParams) -> SearchStatus:
-    """Bring the search index to the end of the log, or build it anew."""
+    """Bring the search index up to date, or build it anew."""
     if params.rebuild:
         context.engine.search.rebuild()
     context.engine.search.catch_up(params.limit)

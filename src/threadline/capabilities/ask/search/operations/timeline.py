@@ -70,7 +70,7 @@ class TimelinePage(msgspec.Struct, kw_only=True):
 
 @operation("GET /v1/people/{id}/timeline", SEARCH_GROUP, example=TimelineParams(id="user_id:42"))
 def timeline(context: Context, params: TimelineParams) -> TimelinePage:
-    """Show a person's events with what each is, what brought it about, and what it led to."""
+    """Show a person's events with what caused each and what followed from it."""
     reader = context.engine.reader
     person = reader.person(context.workspace, params.id)
     page = reader.events(

@@ -8,11 +8,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.decide.drafts.draft import ASIDE, DRAFT, DraftProblem, Section, Text, read_draft, shown
+from threadline.capabilities.decide.drafts.draft import DraftProblem, Text, read_draft, shown
+from threadline.capabilities.decide.drafts.sections import ASIDE, SectionName
 from threadline.capabilities.decide.drafts.warned import warnings
 from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.declared import in_no_set
 from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.document import DRAFT
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.kernel.operation import Context, Params, always, operation
 
@@ -21,7 +23,9 @@ class CheckParams(Params, kw_only=True):
     """What is checked."""
 
     text: Text
-    section: Annotated[Section | None, Meta(description="The section to which a single definition belongs.")] = None
+    section: Annotated[
+        SectionName | None, Meta(description="The section to which a single definition belongs, such as `segments`.")
+    ] = None
     name: Annotated[str, Meta(description="The name of a single definition.", max_length=200)] = ""
 
 

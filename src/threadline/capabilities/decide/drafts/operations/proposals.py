@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.decide.drafts import repository
+from threadline.capabilities.decide.drafts import by_hand, repository
 from threadline.capabilities.decide.drafts.draft import Text, in_force, read_draft
 from threadline.capabilities.decide.drafts.repository import Proposal
-from threadline.capabilities.foundation.definitions.applying import JOB_KIND
+from threadline.capabilities.decide.drafts.sections import Name, SectionName, keys_by_hand
 from threadline.capabilities.foundation.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.jobs.operations import JobView
-from threadline.capabilities.foundation.jobs.refreshing import begun
 from threadline.kernel.documents import Stored
 from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, Params, always, operation
 
-Section = Literal["features", "journeys", "leaderboards", "segments"]
-"""What can be proposed. Rules have drafts of their own, which a what-if lets somebody activate."""
-Name = Annotated[str, Meta(description="The name of the definition.", min_length=1, max_length=200)]
 Note = Annotated[str, Meta(max_length=500)]
 
 
 class DeclareParams(Params, kw_only=True):
     """One definition."""
 
-    section: Section
+    section: SectionName
     name: Name
     text: Annotated[Text, Meta(description="What stands under its name in a file of definitions.")]
+    note: Annotated[Note, Meta(description="What it is for.")] = ""
 
 
 class ProposeParams(DeclareParams, kw_only=True):
     """One definition, and why."""
 
-    note: Annotated[Note, Meta(description="What it is for.")] = ""
-
 
 class ProposalParams(Params, kw_only=True):
     """Which proposal."""
 
-    section: Section
+    section: SectionName
     name: Name
 
 
@@ -89,6 +83,7 @@ class DeclaredResult(msgspec.Struct, kw_only=True):
 
     section: str
     name: str
+    version: Annotated[int, Meta(description="Of what is made by hand.")]
     job: Annotated[JobView, Meta(description="Recalculates everyone.")]
 
 
@@ -107,6 +102,7 @@ _EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
 )
 def propose(context: Context, params: ProposeParams) -> ProposalView:
     """Propose a definition, in the place of what you have proposed under its name."""
+    by_hand.refuse_in_file(params.section, params.name, by_hand.in_file(context, params.section, params.name))
     _refuse_wrong(context, params.section, params.name, params.text)
     before = repository.find(context, params.section, params.name)
     if before is not None and not before.document.declined_by and before.document.by != context.source:
@@ -129,7 +125,7 @@ def _refuse_wrong(context: Context, section: str, name: str, text: str) -> None:
 
 
 def _view(context: Context, proposal: Proposal) -> ProposalView:
-    declared = in_force(context.engine.catalogue).contents().get(proposal.section, {})
+    keys = keys_by_hand(context.engine.catalogue, proposal.section, proposal.name)
     return ProposalView(
         section=proposal.section,
         name=proposal.name,
@@ -137,7 +133,7 @@ def _view(context: Context, proposal: Proposal) -> ProposalView:
         note=proposal.note,
         by=proposal.by,
         at=instant(proposal.at),
-        replaces=proposal.name in declared,
+        replaces=in_force(context.engine.catalogue).written(keys) is not None,
         declined_by=proposal.declined_by,
         declined_at=instant(proposal.declined_at) if proposal.declined_by else None,
         reason=proposal.reason,
@@ -201,11 +197,19 @@ def withdraw(context: Context, params: ProposalParams) -> ProposalView:
     example=AcceptParams(section="segments", name="big_spenders"),
 )
 def accept(context: Context, params: AcceptParams) -> DeclaredResult:
-    """Put a proposed definition in force: written into the file of definitions, for everybody."""
-    stored = repository.named(context, params.section, params.name)
-    if params.seen and params.seen != instant(stored.document.at):
-        raise Conflict("it was proposed anew meanwhile; look at it again")
-    return _in_force(context, params.section, params.name, stored.document.text, stored)
+    """Put a proposed definition in force: it becomes part of what is made by hand, for everybody."""
+    seen = repository.named(context, params.section, params.name)
+
+    def proposal() -> Stored[Proposal]:
+        stored = repository.named(context, params.section, params.name)
+        if (params.seen and params.seen != instant(stored.document.at)) or stored.version != seen.version:
+            raise Conflict("it was proposed anew meanwhile; look at it again")
+        return stored
+
+    proposal()
+    proposed = seen.document
+    _refuse_wrong(context, params.section, params.name, proposed.text)
+    return _shown(params, by_hand.put(context, params.section, params.name, proposed.text, proposed.note, proposal))
 
 
 @operation(
@@ -218,17 +222,14 @@ def accept(context: Context, params: AcceptParams) -> DeclaredResult:
     example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),
 )
 def declare(context: Context, params: DeclareParams) -> DeclaredResult:
-    """Put a definition in force: written into the file of definitions, for everybody."""
-    stored = repository.find(context, params.section, params.name)
-    return _in_force(context, params.section, params.name, params.text, stored)
+    """Put a definition in force: it becomes part of what is made by hand, for everybody."""
+    _refuse_wrong(context, params.section, params.name, params.text)
+
+    def proposal() -> Stored[Proposal] | None:
+        return repository.find(context, params.section, params.name)
+
+    return _shown(params, by_hand.put(context, params.section, params.name, params.text, params.note, proposal))
 
 
-def _in_force(context: Context, section: str, name: str, text: str, stored: Stored[Proposal] | None) -> DeclaredResult:
-    """Put it in force, bring everybody up to it, and take away what was proposed under its name."""
-    _refuse_wrong(context, section, name, text)
-    fingerprint = context.engine.maintenance.declare(section, name, text).fingerprint
-    job = begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", {"definitions": fingerprint})
-    if stored is not None:
-        with suppress(Conflict):  # it is in force; what was proposed anew meanwhile stays proposed
-            repository.remove(context, stored)
-    return DeclaredResult(section=section, name=name, job=job)
+def _shown(params: ProposalParams | DeclareParams, done: by_hand.InForce) -> DeclaredResult:
+    return DeclaredResult(section=params.section, name=params.name, version=done.number, job=done.job)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-DECISIONS_GROUP = Group("decisions", "What rules have decided, and why.")
+DECISIONS_GROUP = Group("decisions", "Decisions that rules have made, and why.")
 RULES_GROUP = Group("rules", "Rules, their versions, and why one matches.")
 RULE_SETS_GROUP = Group("rule_sets", "Which rules run on which events.")

@@ -13,7 +13,6 @@ from msgspec import Meta
 from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.acting import STATUSES
 from threadline.capabilities.decide.rules.consequences import Consequence, consequences
-from threadline.capabilities.decide.rules.deciding import POLICY, decide_rule
 from threadline.capabilities.decide.rules.effective import Effectiveness
 from threadline.capabilities.decide.rules.events import DECISION_MADE
 from threadline.capabilities.decide.rules.in_force import in_force, rule_at, rules_at
@@ -21,6 +20,7 @@ from threadline.capabilities.decide.rules.operations import DECISIONS_GROUP, RUL
 from threadline.capabilities.decide.rules.operations.evaluation import decisions_of
 from threadline.capabilities.decide.rules.operations.rules import KnownRule, Version
 from threadline.capabilities.decide.rules.operations.verification import reckoned
+from threadline.capabilities.decide.rules.policy import POLICY, decide_rule
 from threadline.capabilities.decide.rules.projection import SHARDS, TABLE, decision_of, partition
 from threadline.capabilities.decide.rules.views import DecisionView, Effective, Reasons, recorded_view, tried_view
 from threadline.capabilities.foundation.conditions import Subject
@@ -215,7 +215,7 @@ class AuditResult(msgspec.Struct, kw_only=True):
     "GET /v1/audit/{decision}", DECISIONS_GROUP, example=AuditParams(decision="0123456789abcdef0123456789abcdef")
 )
 def audit(context: Context, params: AuditParams) -> AuditResult:
-    """Show a decision with its event, its rule, everything it read, its cause and its consequences."""
+    """Show a decision with its event, its rule, all values that it read, and what followed."""
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")

@@ -12,16 +12,6 @@ from msgspec.structs import replace
 from threadline.capabilities.decide.rules import repository
 from threadline.capabilities.decide.rules.acting import NO_MATCH
 from threadline.capabilities.decide.rules.active_rules import ActiveRules
-from threadline.capabilities.decide.rules.deciding import (
-    LIVE,
-    REPLAY,
-    SOURCE,
-    Decided,
-    decide,
-    decide_rule,
-    decision_id,
-    decision_key,
-)
 from threadline.capabilities.decide.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.decide.rules.document_import import content_of
 from threadline.capabilities.decide.rules.effective import REPLAYED, UNWRITTEN, Effectiveness, Reason
@@ -31,6 +21,16 @@ from threadline.capabilities.decide.rules.models import ModelBody
 from threadline.capabilities.decide.rules.operations import DECISIONS_GROUP
 from threadline.capabilities.decide.rules.operations.rules import KnownRule, Version
 from threadline.capabilities.decide.rules.operations.sets import SetName
+from threadline.capabilities.decide.rules.policy import (
+    LIVE,
+    REPLAY,
+    SOURCE,
+    Decided,
+    decide,
+    decide_rule,
+    decision_id,
+    decision_key,
+)
 from threadline.capabilities.decide.rules.projection import decision_of
 from threadline.capabilities.decide.rules.views import AskedDecision, asked_view, recorded_view, tried_view
 from threadline.capabilities.foundation.conditions import Subject

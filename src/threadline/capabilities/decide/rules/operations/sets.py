@@ -96,7 +96,7 @@ class SetWriteResult(msgspec.Struct, kw_only=True):
     example=SetWriteParams(name="applications", events=["payment_received"], rules=["risk-score"], policy="first"),
 )
 def write(context: Context, params: SetWriteParams) -> SetWriteResult:
-    """Write a rule set: it counts from now on, and every change is kept in its log."""
+    """Write a rule set. It is in force at once, and its log has every change."""
     content = {name: value for name, value in msgspec.to_builtins(params).items() if name != "name"}
     rule_set: RuleSet = set_of_json(params.name, content)
     return SetWriteResult(name=params.name, changed=repository.change_set(context, params.name, rule_set))

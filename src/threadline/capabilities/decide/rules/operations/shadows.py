@@ -14,7 +14,7 @@ from threadline.capabilities.decide.rules.operations import RULES_GROUP
 from threadline.capabilities.decide.rules.operations.decisions import decision_rows
 from threadline.capabilities.decide.rules.operations.rules import KnownRule, Version
 from threadline.capabilities.decide.rules.operations.versions import Note
-from threadline.capabilities.decide.rules.shadowing import TABLE
+from threadline.capabilities.decide.rules.projection import SHADOW_TABLE
 from threadline.capabilities.decide.rules.views import DecisionView, recorded_view
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
@@ -94,7 +94,7 @@ class Report(msgspec.Struct, kw_only=True):
 def shadow_report(context: Context, params: ReportParams) -> Report:
     """Compare the answers of a shadow on live events with those that counted."""
     version = params.version or repository.existing(context, params.id).shadow
-    rows = decision_rows(context, TABLE, [params.id], time_param(params.start), time_param(params.stop))
+    rows = decision_rows(context, SHADOW_TABLE, [params.id], time_param(params.start), time_param(params.stop))
     of_version = (row for row in rows if row.text.startswith(f"{version} "))
     by_outcome: dict[tuple[str, str], Beside] = {}
     differing: list[str] = []

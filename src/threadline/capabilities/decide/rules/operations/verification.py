@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.decide.rules.acting import ERROR
-from threadline.capabilities.decide.rules.deciding import decided_of
 from threadline.capabilities.decide.rules.definition import Rule
 from threadline.capabilities.decide.rules.events import DECISION_MADE
 from threadline.capabilities.decide.rules.hashing import ENGINE, decision_hash
 from threadline.capabilities.decide.rules.in_force import rules_at
 from threadline.capabilities.decide.rules.operations import DECISIONS_GROUP
+from threadline.capabilities.decide.rules.policy import decided_of
 from threadline.capabilities.decide.rules.projection import decision_of
 from threadline.capabilities.foundation.conditions.tracing import field_name, is_shortened
 from threadline.capabilities.foundation.events.parameters import Page

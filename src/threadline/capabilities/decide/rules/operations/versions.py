@@ -193,7 +193,7 @@ def tested(context: Context, params: MoveParams) -> MoveResult:
 
 @operation("GET /v1/rules/{id}/versions/{version}/gate", RULES_GROUP, example=GateParams(id="risk-score", version=4))
 def gate(context: Context, params: GateParams) -> GateResult:
-    """Show whether the newest what-if of a version speaks for its activation."""
+    """Show whether the newest what-if of a version allows its activation."""
     head = repository.existing(context, params.id)
     hash = repository.written(context, params.id, params.version).hash
     bound = _bound(context)

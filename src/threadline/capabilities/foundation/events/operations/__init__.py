@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-EVENTS_GROUP = Group("events", "What happened: to one person, or everything in order.")
+EVENTS_GROUP = Group("events", "Events of one person, or of everybody in order.")
 REJECTED_GROUP = Group("rejected", "Events that could not be recorded, and their correction.")

@@ -86,7 +86,7 @@ class EventParams(Params, kw_only=True):
 
 @operation("GET /v1/events/{id}", EVENTS_GROUP, example=EventParams(id="0123456789abcdef0123456789abcdef"))
 def show(context: Context, params: EventParams) -> EventDetail:
-    """Show one event, whole, with the message that it came in, and whose it is."""
+    """Show one event, with the message that it came in and the person it belongs to."""
     recorded = context.engine.log.event(context.workspace, checked_id(params.id))
     person = context.engine.reader.person_of(recorded)
     shown = event_view(recorded, "" if person is None else person.id)

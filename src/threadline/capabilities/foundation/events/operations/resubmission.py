@@ -69,7 +69,7 @@ def _taken_in(context: Context, params: ResubmitParams) -> list[Event]:
     refused=lambda result: result.receipt.status not in ("accepted", "duplicate"),
 )
 def resubmit(context: Context, params: ResubmitParams) -> ResubmitResult:
-    """Record what was rejected, corrected or as it is, and settle its entry."""
+    """Record a rejected event, corrected or as it is, and close its entry."""
     event, stored = resubmitted(context.engine, context.workspace, params)
     expected = None if params.event is None else params.event.expected
     receipt, entry = context.engine.rejected.resubmit(stored, event, expected=expected)

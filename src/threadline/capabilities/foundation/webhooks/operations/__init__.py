@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-WEBHOOKS_GROUP = Group("webhooks", "Where events are sent, and whether they arrive.")
+WEBHOOKS_GROUP = Group("webhooks", "Destinations of webhooks, and whether calls to them succeed.")

@@ -61,7 +61,7 @@ def _line(context: Context, state: QueueState) -> DestinationLine:
 
 @operation("GET /v1/webhooks/destinations", WEBHOOKS_GROUP, scope="admin")
 def destinations(context: Context, params: NoParams) -> DestinationList:
-    """List where webhooks go, whether they arrive, and how many wait."""
+    """List the destinations of webhooks: whether calls succeed, and how many wait."""
     states = context.engine.delivery.queues()
     return DestinationList(
         destinations=[_line(context, state) for state in states if isinstance(state.queue.destination, Destination)]
@@ -95,7 +95,7 @@ class Changed(msgspec.Struct, kw_only=True):
     example=StopParams(name="crm", why="moves on Monday"),
 )
 def stop(context: Context, params: StopParams) -> Changed:
-    """Stop calls to a destination: what is due there is parked."""
+    """Stop calls to a destination: calls that are due are parked."""
     why = params.why or f"stopped by {context.source}"
     return Changed(changed=context.engine.delivery.stop(params.name, why))
 
@@ -108,5 +108,5 @@ def stop(context: Context, params: StopParams) -> Changed:
     example=StartParams(name="crm"),
 )
 def start(context: Context, params: StartParams) -> Changed:
-    """Resume calls to a destination that was stopped, or is resting."""
+    """Resume calls to a destination that was stopped or paused itself."""
     return Changed(changed=context.engine.delivery.start(params.name))

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-FEATURES_GROUP = Group("features", "Numbers about people: who has which, and the highest.")
+FEATURES_GROUP = Group("features", "Values about people, such as what they have spent.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -10,14 +10,11 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.sample import Deadline, Estimate, sample
 from threadline.capabilities.profile.features.operations import FEATURES_GROUP
-from threadline.capabilities.profile.features.operations.vector import chosen, vector_of
+from threadline.capabilities.profile.features.operations.vector import chosen, values_of
 from threadline.capabilities.profile.features.spread import Bin, bins_of, histogram, summary
 from threadline.kernel.chart import Chart
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Params, always, operation
-
-PAGE = 200
-"""People between two looks at the clock."""
 
 
 class SpreadParams(Params, kw_only=True):
@@ -57,21 +54,17 @@ def spread_picture(result: FeatureSpread) -> Chart:
     example=SpreadParams(name="monetary_total"),
 )
 def spread(context: Context, params: SpreadParams) -> FeatureSpread:
-    """Show how a feature is spread over people now; looks at them for two seconds."""
+    """Show the distribution of a feature over people, from as many as can be read in two seconds."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
-    deadline, after = Deadline(context, params.seconds), ""
-    values: list[Any] = []
-    while True:
-        page, after = context.engine.reader.people(context.workspace, after, PAGE)
-        values += [vector_of(context, person, context.now)[params.name]["value"] for person in page]
-        if not after or deadline.is_over:
-            break
-    valued = sample(len(values), after).estimate(sum(value is not None for value in values))
+    deadline = Deadline(context, params.seconds)
+    read = values_of(context, params.name, lambda: deadline.is_over)
+    values = [value for _, value in read.values]
+    valued = sample(len(values), read.last).estimate(sum(value is not None for value in values))
     return FeatureSpread(
         name=params.name,
-        as_of=instant(context.now),
+        as_of=instant(read.as_of),
         people_read=len(values),
-        exact=not after,
+        exact=not read.last,
         valued=valued,
         bins=bins_of(values),
         **summary(values),

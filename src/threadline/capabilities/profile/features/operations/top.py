@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.profile.features.operations import FEATURES_GROUP
-from threadline.capabilities.profile.features.operations.vector import chosen, vector_of
+from threadline.capabilities.profile.features.operations.vector import chosen, values_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
@@ -43,7 +43,7 @@ class TopResult(msgspec.Struct, kw_only=True):
 
     name: str
     as_of: Instant
-    people_read: Annotated[int, Meta(description="Every person of the workspace: it takes time in proportion.")]
+    people_read: Annotated[int, Meta(description="Every person of the workspace.")]
     top: list[TopEntry]
 
 
@@ -55,26 +55,19 @@ class TopResult(msgspec.Struct, kw_only=True):
     example=TopParams(name="monetary_total", limit=10),
 )
 def top(context: Context, params: TopParams) -> TopResult:
-    """List the people with the highest values of a feature; reads every person."""
+    """List the people with the highest values of a feature; the first time it reads every person."""
     chosen(context.engine.catalogue.of_nobody("features", context.now), [params.name])
-    sign, read = 1 if params.lowest else -1, 0
-    heap: list[tuple[Any, ...]] = []
-    # The worst of those kept stands first: by value, then by id from the end of the alphabet, so that of equals the
-    # first ids stay.
-    for person in context.engine.reader.all_people(context.workspace):
-        read += 1
-        value = vector_of(context, person, context.now)[params.name]["value"]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        entry = (-sign * value, tuple(-ord(c) for c in person.id), value, person)
-        if len(heap) < params.limit:
-            heapq.heappush(heap, entry)
-        elif entry[:2] > heap[0][:2]:
-            heapq.heapreplace(heap, entry)
-    ranked = sorted(heap, key=lambda entry: entry[:2], reverse=True)
-    names = context.engine.reader.identifiers_of(context.workspace, [entry[3].id for entry in ranked])
+    read = values_of(context, params.name)
+    numbers = (
+        (person, value)
+        for person, value in read.values
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    )
+    sign = 1 if params.lowest else -1
+    ranked = heapq.nsmallest(params.limit, numbers, key=lambda entry: (sign * entry[1], entry[0]))
+    names = context.engine.reader.identifiers_of(context.workspace, [person for person, _ in ranked])
     top = [
-        TopEntry(rank=rank, person=person.id, identifiers=names.get(person.id, []), value=value)
-        for rank, (_, _, value, person) in enumerate(ranked, 1)
+        TopEntry(rank=rank, person=person, identifiers=names.get(person, []), value=value)
+        for rank, (person, value) in enumerate(ranked, 1)
     ]
-    return TopResult(name=params.name, as_of=instant(context.now), people_read=read, top=top)
+    return TopResult(name=params.name, as_of=instant(read.as_of), people_read=len(read.values), top=top)

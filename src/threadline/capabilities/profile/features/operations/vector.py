@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import msgspec
@@ -18,7 +18,7 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.names import hint
 from threadline.kernel.operation import Context, operation
-from threadline.kernel.ports import Person
+from threadline.kernel.ports import Person, ValueAsked, ValuesRead
 
 Names = Annotated[str, Meta(description="Names separated by commas; empty: all.", max_length=20_000)]
 
@@ -65,7 +65,7 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
     """A vector. Only what occurred before ``as_of`` counts."""
 
     person: str
-    position: Annotated[int, Meta(description="How many events the person has today.")]
+    position: Annotated[int, Meta(description="How many events were ever recorded of the person, erased ones too.")]
     as_of: Instant
     known: Annotated[str, Meta(description="then or now: whether what became known later is left out or included.")]
     features: dict[str, FeatureView]
@@ -77,7 +77,7 @@ class FeaturesResult(msgspec.Struct, kw_only=True):
     example=FeaturesParams(id="user_id:42", names="monetary_total,recency_days"),
 )
 def of(context: Context, params: FeaturesParams) -> FeaturesResult:
-    """Show a person's feature vector, now or as it was served at an instant."""
+    """Show a person's features, now or as they were served at an instant."""
     asked = person_as_of(context, params.id, params.as_of, params.known)
     vector = asked.views("features").get("features", {})
     return FeaturesResult(
@@ -94,6 +94,23 @@ def vector_of(context: Context, person: Person, at: int, known_at: int | None = 
     views = context.engine.reader.views(person, at, known_at=known_at, names=["features"])
     vector: Vector = views.get("features", {})
     return vector
+
+
+def values_of(context: Context, name: str, is_over: Callable[[], bool] = lambda: False) -> ValuesRead:
+    """A feature's value for everybody now; where time is over before, for those whose ids come first."""
+    engine = context.engine
+    projection = next(projection for projection in engine.catalogue.projections if projection.name == "features")
+    assert projection.depends.content is not None
+
+    def value(person: Person, at: int) -> tuple[Any, int | None]:
+        shown = vector_of(context, person, at)[name]
+        return shown["value"], shown["changes_at"]
+
+    # The layout as well: it has who may say what.
+    content = f"{engine.catalogue.layout} {projection.depends.content((name,))}"
+    return engine.people_values.read(
+        ValueAsked(context.workspace, f"features/{name}", content, value, context.now), is_over
+    )
 
 
 def chosen(vector: Vector, names: str | Collection[str]) -> Vector:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-LEADERBOARDS_GROUP = Group("leaderboards", "Who is ahead, now or in any past period.")
+LEADERBOARDS_GROUP = Group("leaderboards", "Ranks of people, now or in any past period.")

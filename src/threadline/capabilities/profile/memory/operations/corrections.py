@@ -162,7 +162,7 @@ class RetractResult(msgspec.Struct, kw_only=True):
     example=RetractParams(id="user_id:42", type="preference", key="colour", reason="it was a present"),
 )
 def retract(context: Context, params: RetractParams) -> RetractResult:
-    """Take a fact back, with everything derived from it."""
+    """Retract a fact, and everything derived from it."""
     person = context.engine.reader.person(context.workspace, params.id)
     before = memory_of(context, person)
     named = params.request

@@ -95,7 +95,7 @@ class MemoryResult(msgspec.Struct, kw_only=True):
     """Facts by type and key, or ranked where a text is sought."""
 
     person: str
-    position: Annotated[int, Meta(description="How many events the person has today.")]
+    position: Annotated[int, Meta(description="How many events were ever recorded of the person, erased ones too.")]
     as_of: Instant
     facts: list[FactView]
     retracted: Annotated[list[RetractedView], Meta(description="Of the type asked for.")]

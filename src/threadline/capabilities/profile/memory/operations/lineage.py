@@ -44,7 +44,7 @@ class LineagePage(msgspec.Struct, kw_only=True):
     example=LineageParams(id="user_id:42", type="purchase", key="last_transaction"),
 )
 def lineage(by_type: FactDerivations, context: Context, params: LineageParams) -> LineagePage:
-    """List the events that made a fact, took it back or restored it."""
+    """List the events that made a fact, retracted it or restored it."""
     types = frozenset(by_type) | RETRACTIONS
     person = context.engine.reader.person(context.workspace, params.id)
     events: list[Any] = []

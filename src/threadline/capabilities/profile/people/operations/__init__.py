@@ -5,4 +5,4 @@ from __future__ import annotations
 from threadline.kernel.operation import Group
 
 PEOPLE_GROUP = Group("people", "Find, tag, merge and split people.")
-QUARANTINE_GROUP = Group("quarantine", "Joins of people that wait for a decision.")
+QUARANTINE_GROUP = Group("quarantine", "Merges of people that wait for a review.")

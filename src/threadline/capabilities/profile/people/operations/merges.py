@@ -50,7 +50,7 @@ class MergeResult(msgspec.Struct, kw_only=True):
     done: bool
     survivor: str
     merged: str
-    objection: Annotated[str, Meta(description="What speaks against it; empty if nothing does."), SENTENCE] = ""
+    objection: Annotated[str, Meta(description="Why it would be refused; empty if it would not."), SENTENCE] = ""
     event: Annotated[str, Meta(description="The id of the merge's event; `unmerge` takes it.")] = ""
     causes: Causes | None = None
     person: PersonSummary
@@ -62,7 +62,7 @@ class MergeResult(msgspec.Struct, kw_only=True):
     example=MergePreviewParams(id="user_id:42", other="email:ada@example.com"),
 )
 def merge_preview(context: Context, params: MergePreviewParams) -> MergeResult:
-    """Preview the merge of two people, with anything that speaks against it."""
+    """Preview the merge of two people, and any objection to it."""
     identity, workspace = context.engine.identity, context.workspace
     union, merged, objection = identity.preview_merge(workspace, params.id, params.other)
     return MergeResult(
@@ -83,7 +83,7 @@ def merge_preview(context: Context, params: MergePreviewParams) -> MergeResult:
     example=MergeParams(id="user_id:42", other="email:ada@example.com", reason="told so by phone", dry_run=True),
 )
 def merge(context: Context, params: MergeParams) -> MergeResult:
-    """Join two people into one; the older one stays."""
+    """Merge two people into one; the older one stays."""
     if params.dry_run:
         return merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
     engine = context.engine
@@ -232,7 +232,7 @@ class UnmergeParams(Params, kw_only=True):
     example=UnmergeParams(id="0123456789abcdef0123456789abcdef", reason="two people after all"),
 )
 def unmerge(context: Context, params: UnmergeParams) -> SplitResult:
-    """Undo one merge: the person merged away is back, as if never merged."""
+    """Undo a merge, as if the two people had never been merged."""
     engine = context.engine
     merge = engine.log.event(context.workspace, checked_id(params.id))
     if merge.event.type != MERGED:
@@ -266,7 +266,7 @@ class DoubtfulJoin(msgspec.Struct, kw_only=True):
 
     id: str
     identifiers: Annotated[list[str], Meta(description="The two that stood in one event, kind:value."), IDENTIFIERS]
-    reason: Annotated[str, Meta(description="What speaks against it."), SENTENCE]
+    reason: Annotated[str, Meta(description="Why it would be refused."), SENTENCE]
     event: Annotated[str, Meta(description="The first event that asked for it.")]
     at: Instant
     status: Annotated[str, Meta(description="open, joined or dismissed.")]
@@ -281,7 +281,7 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
 
 @operation("GET /v1/quarantine", QUARANTINE_GROUP, example=QuarantineParams(limit=20))
 def list_(context: Context, params: QuarantineParams) -> QuarantinePage:
-    """List the joins of people that were set aside for review."""
+    """List the merges of people that were set aside for review."""
     page = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit)
     joins = [_join_view(join) for join in page if params.status in ("", join["status"])]
     return QuarantinePage(joins=joins, next=next_of(page, params.limit, lambda entry: str(entry["id"])))
@@ -313,5 +313,5 @@ class ReviewParams(Params, kw_only=True):
     example=ReviewParams(id="0123456789abcdef0123456789abcdef-0123456789abcdef0123456789abcdef", join=True),
 )
 def review(context: Context, params: ReviewParams) -> DoubtfulJoin:
-    """Decide about a join that was set aside."""
+    """Decide about a merge that was set aside: merge, or keep apart."""
     return _join_view(context.engine.identity.review(context.workspace, params.id, join=params.join, by=context.source))

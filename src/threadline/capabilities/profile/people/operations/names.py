@@ -41,7 +41,7 @@ class Names(msgspec.Struct, kw_only=True):
 
 @operation("GET /v1/people-names", PEOPLE_GROUP, example=NamesParams(people=["user_id:42", "email:ada@example.com"]))
 def names(context: Context, params: NamesParams) -> Names:
-    """Say what to call people, many of them at once."""
+    """Give the display names of up to 500 people."""
     threads = {ref: list(_threads(context, ref)) for ref in params.people}
     by_thread = context.engine.reader.by_threads([thread for some in threads.values() for thread in some])
     people = {

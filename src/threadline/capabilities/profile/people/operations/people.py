@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -17,20 +17,21 @@ from threadline.capabilities.foundation.events.parameters import Next, Page, pag
 from threadline.capabilities.foundation.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.profile.people.operations import PEOPLE_GROUP
 from threadline.capabilities.profile.people.operations.person import name_in
+from threadline.capabilities.profile.people.projection import group_key, grouped, tagged_since
+from threadline.capabilities.profile.people.tags import tag_key, tagged
 from threadline.capabilities.profile.segments.definition import SECTION_NAME, read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments, segment_named
-from threadline.capabilities.profile.segments.projection import member_rows
+from threadline.capabilities.profile.segments.projection import member_key, member_rows
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.disclosure import PERSONAL
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.event import Identifier
+from threadline.kernel.event import Identifier, is_thread_id
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation, shaped_operation
 from threadline.kernel.policy import Read
 from threadline.kernel.ports import Person
-from threadline.kernel.store import Item, query_pages
 
 _CONDITION_LENGTH_MAX = 8_000
 _PAGES_MAX = 50
@@ -79,9 +80,12 @@ class PersonSummary(msgspec.Struct, kw_only=True):
     ] = ""
     identifiers: Identifiers
     tags: list[str] = []
-    events: int
+    events: Annotated[int, Meta(description="How many were ever recorded of them, erased ones too.")]
     created_at: Instant
     last_seen_at: Instant | None
+    tagged_at: Annotated[
+        Instant | None, Meta(description="Since when they have the tag that is asked for; null where none is.")
+    ] = None
 
 
 class PeoplePage(msgspec.Struct, kw_only=True):
@@ -93,7 +97,7 @@ class PeoplePage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
+def rows_read(params: PeopleParams) -> tuple[IndexPart, ...]:
     """What is gone through, and asked of each, that is written for everybody."""
     rows = [IndexPart(SECTION_NAME, params.segment)] if params.segment else []
     rows += [IndexPart(PROFILE)] if params.tag or params.group else []
@@ -106,7 +110,7 @@ def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
     is_long=lambda params: bool(params.when),
     choices=(Choice(("identifier", "tag", "group", "segment")),),
     relies_on=("people", "segments"),
-    relied_on=_read,
+    relied_on=rows_read,
     example=PeopleParams(tag="vip", limit=20),
 )
 def list_(segments: Segments, context: Context, params: PeopleParams) -> PeoplePage:
@@ -114,38 +118,41 @@ def list_(segments: Segments, context: Context, params: PeopleParams) -> PeopleP
     if params.segment:
         segment_named(segments, params.segment)
     condition = condition_of(context, params.when) if params.when else None
-    filling = being_filled(context.engine, _read(params))
+    filling = being_filled(context.engine, rows_read(params))
     if condition is not None:
         return msgspec.structs.replace(_matching(context, params, condition), being_filled=filling)
-    people, following = _page(context, params)
-    return PeoplePage(people=[summary(context, person) for person in people], being_filled=filling, next=following)
+    people, following = people_in(context, params)
+    return PeoplePage(
+        people=[summary(context, person, params.tag) for person in people], being_filled=filling, next=following
+    )
 
 
-def _page(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
+def people_in(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
+    """A page of the people of a list, without its condition, and the cursor after it."""
     if params.identifier:
         return _named(context, params.identifier), ""
     if params.segment:
         size = params.limit + 1
         rows = member_rows(context.engine.store, context.workspace, params.segment, params.cursor, size)
-        page, following = page_of(rows, params.limit, lambda row: row.key.sort)
-        return [person for row in page if (person := _of_row(context, row)) is not None], following
+        page, following = page_of((row.key.sort for row in rows), params.limit, str)
+        return _people_of(context, page), following
     if params.tag or params.group:
-        return _indexed(context, "tag" if params.tag else "group", params.tag or params.group, params)
+        return _indexed(context, params)
     return _everybody(context, params)
 
 
-def _read_condition(written: str) -> Conditions:
+def _read_condition(written: str, param: str = "when") -> Conditions:
     try:
-        return Conditions(read_json(msgspec.json.decode(written), "when"))
+        return Conditions(read_json(msgspec.json.decode(written), param))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
+        raise InvalidValue(f"{param}: this is not JSON: {error}", param=param) from None
 
 
-def condition_of(context: Context, written: str) -> Conditions:
+def condition_of(context: Context, written: str, param: str = "when") -> Conditions:
     """The condition that a caller wrote as JSON. Raises `InvalidValue` for what none can be."""
-    conditions = _read_condition(written)
-    conditions.refuse_event_fields("when")
-    context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
+    conditions = _read_condition(written, param)
+    conditions.refuse_event_fields(param)
+    context.engine.catalogue.refuse_unread(Read(name, path, param) for name, path in conditions.reads)
     return conditions
 
 
@@ -153,11 +160,11 @@ def _matching(context: Context, params: PeopleParams, conditions: Conditions) ->
     summaries: list[PersonSummary] = []
     read, cursor = 0, params.cursor
     while True:
-        people, following = _page(context, msgspec.structs.replace(params, cursor=cursor, limit=_TOGETHER))
+        people, following = people_in(context, msgspec.structs.replace(params, cursor=cursor, limit=_TOGETHER))
         for person in people:
             read += 1
             if fits(context, person, conditions):
-                summaries.append(summary(context, person))
+                summaries.append(summary(context, person, params.tag))
                 if len(summaries) == params.limit:
                     # Every list of people goes on after the last one's id.
                     return PeoplePage(
@@ -173,12 +180,49 @@ def fits(context: Context, person: Person, conditions: Conditions) -> bool:
     return conditions.test(Subject(context.engine.reader.as_of(person, context.now).view, at=context.now))
 
 
-def _of_row(context: Context, row: Item) -> Person | None:
-    # A partition is named by workspace and value together: where the name of a workspace holds the mark between
-    # them, a row may be of another workspace, and is passed over.
-    with contextlib.suppress(NotFound):
-        return context.engine.reader.person(context.workspace, row.key.sort)
-    return None
+def ids_of(context: Context, params: PeopleParams) -> Iterator[str]:
+    """The ids of everybody in a segment, with a tag or in a group, as the index has them."""
+    store, size = context.engine.store, PAGE_ITEMS_MAX
+    if params.segment:
+        rows = member_rows(store, context.workspace, params.segment, "", size)
+        ids: Iterable[str] = (row.key.sort for row in rows)
+    else:
+        ids = _with_tag_or_in_group(context, params, "", size)
+    return (id for id in ids if is_thread_id(id))
+
+
+def members_among(context: Context, params: PeopleParams, ids: Sequence[str]) -> list[str]:
+    """Who of these people is in a segment, has a tag or is in a group, as the index has it."""
+    if params.segment:
+        keys = [member_key(context.workspace, params.segment, id) for id in ids]
+    elif params.tag:
+        keys = [tag_key(context.workspace, params.tag, id) for id in ids]
+    else:
+        keys = [group_key(context.workspace, params.group, id) for id in ids]
+    return [id for id, item in zip(ids, context.engine.store.get(keys), strict=True) if item is not None]
+
+
+def _with_tag_or_in_group(context: Context, params: PeopleParams, after: str, size: int) -> Iterator[str]:
+    """The ids of everybody with a tag or in a group after one, read ``size`` at a time."""
+    store, workspace = context.engine.store, context.workspace
+    while True:
+        if params.tag:
+            page = tagged(store, workspace, params.tag, after, size)
+        else:
+            page = grouped(store, workspace, params.group, after, size)
+        yield from page
+        if len(page) < size:
+            return
+        after = page[-1]
+
+
+def _people_of(context: Context, ids: Iterable[str]) -> list[Person]:
+    """The people of rows that were read; without those who were erased or joined since."""
+    people = []
+    for id in ids:
+        with contextlib.suppress(NotFound):
+            people.append(context.engine.reader.person(context.workspace, id))
+    return people
 
 
 def _named(context: Context, identifier: str) -> list[Any]:
@@ -188,20 +232,19 @@ def _named(context: Context, identifier: str) -> list[Any]:
         return []
 
 
-def _indexed(context: Context, table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
-    engine = context.engine
+def _indexed(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
     size = min(params.limit + 1, PAGE_ITEMS_MAX)
-    rows = query_pages(engine.store, table, f"{context.workspace}/{value}", params.cursor, size=size)
-    page, following = page_of(rows, params.limit, lambda row: row.key.sort)
-    people = [person for row in page if (person := _of_row(context, row)) is not None]
-    return [person for person in people if _has_now(context, person, table, value)], following
+    ids = _with_tag_or_in_group(context, params, params.cursor, size)
+    page, following = page_of(ids, params.limit, str)
+    return [person for person in _people_of(context, page) if _has_now(context, person, params)], following
 
 
-def _has_now(context: Context, person: Person, table: str, value: str) -> bool:
+def _has_now(context: Context, person: Person, params: PeopleParams) -> bool:
     """Whether somebody has a tag or is in a group whose row is there: the event of it may lie ahead of the clock."""
     if context.engine.reader.as_of(person, context.now).ahead() is None:
         return True
-    return value in context.engine.reader.views(person, context.now, names=["profile"])["profile"][f"{table}s"]
+    profile = context.engine.reader.views(person, context.now, names=["profile"])["profile"]
+    return params.tag in profile["tags"] if params.tag else params.group in profile["groups"]
 
 
 def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
@@ -215,8 +258,8 @@ def _everybody(context: Context, params: PeopleParams) -> tuple[list[Any], str]:
     return people, after
 
 
-def summary(context: Context, person: Person) -> PersonSummary:
-    """A person in a list."""
+def summary(context: Context, person: Person, tag: str = "") -> PersonSummary:
+    """A person in a list; ``tag``: since when they have it."""
     rules = context.engine.catalogue.rules
     ordered = sorted(person.identifiers.values(), key=rules.rank)
     views = context.engine.reader.views(person, context.now, names=["activity", "profile"])
@@ -230,7 +273,13 @@ def summary(context: Context, person: Person) -> PersonSummary:
         events=person.position,
         created_at=instant(person.created_at),
         last_seen_at=views.get("activity", {}).get("last_seen_at"),
+        tagged_at=_tagged_at(context, person, tag) if tag else None,
     )
+
+
+def _tagged_at(context: Context, person: Person, tag: str) -> Instant | None:
+    at = tagged_since(context.engine.reader.state(person, PROFILE, context.now), tag)
+    return None if at is None else instant(at)
 
 
 def _address(identifiers: Iterable[Identifier], traits: Mapping[str, Any]) -> str:

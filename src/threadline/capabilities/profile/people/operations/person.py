@@ -21,6 +21,8 @@ from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.parameters import AsOf, Next
 from threadline.capabilities.profile.features.operations.vector import FeatureView, feature_views
 from threadline.capabilities.profile.people.events import IDENTIFY
+from threadline.capabilities.profile.people.tags import present
+from threadline.kernel.calendar import zone_of_person
 from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, NOT_PERSONAL, PERSONAL, free
 from threadline.kernel.event import thread_id
 from threadline.kernel.key_fields import summary_fields
@@ -28,7 +30,6 @@ from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, operation
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import SECOND
-from threadline.kernel.zones import zone_of_person
 
 
 class PersonParams(AsOf, kw_only=True):
@@ -80,7 +81,11 @@ class PersonView(msgspec.Struct, kw_only=True):
     id: str
     workspace: str
     position: Annotated[
-        int, Meta(description="How many events the person has today. Everything here is true at this position.")
+        int,
+        Meta(
+            description="How many events were ever recorded of the person, erased ones too. Everything here is true at "
+            "this position."
+        ),
     ]
     as_of: Annotated[
         Instant | None,
@@ -127,7 +132,7 @@ _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
 
 @operation("GET /v1/people/{id}", example=PersonParams(id="user_id:42"))
 def person(context: Context, params: PersonParams) -> PersonView:
-    """Show everything known about a person, at one position."""
+    """Show everything known about a person."""
     engine = context.engine
     # One item holds the states, the heads and the timers, and the timeline ends at those heads: one position.
     asked = person_as_of(context, params.id, params.as_of)
@@ -178,10 +183,11 @@ def name_in(traits: Mapping[str, Any]) -> str:
     return ""
 
 
-def _sources(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ValueSource]:
+def _sources(profile: Mapping[str, Any]) -> dict[str, ValueSource]:
+    marks = {"traits": profile["traits"], "tags": present(profile["tags"], profile["listed"])}
     return {
         f"{part}.{name}": ValueSource(event=event, occurred_at=instant(at))
-        for part, values in profile.items()
+        for part, values in {**marks, "groups": profile["groups"]}.items()
         for name, (at, event, value) in sorted(values.items())
         if value is not None
     }

@@ -83,7 +83,7 @@ def must_be_on(context: Context) -> None:
 
 @operation("GET /v1/people/{id}/points", POINTS_GROUP, example=PointsParams(id="user_id:42"))
 def of(context: Context, params: PointsParams) -> PointsView:
-    """Show a person's points: balance, lifetime earned, the newest days, and anomalies."""
+    """Show a person's points: balance, total earned, the newest days, and anomalies."""
     must_be_on(context)
     asked = person_as_of(context, params.id, params.as_of)
     shown = {"as_of": None if asked.as_of is None else asked.shown_at, **asked.views("points")["points"]}

@@ -58,14 +58,17 @@ class SpendResult(msgspec.Struct, kw_only=True):
     refused=lambda result: result.status == "refused",
 )
 def spend(context: Context, params: SpendParams) -> SpendResult:
-    """Spend a person's points, if there are enough; decided inside the commit."""
+    """Spend a person's points, if there are enough."""
     person, id = _record(context, params.id, POINTS_SPEND_REQUESTED, params.points, params.request, params.reason)
     for outcome in ("spent", "refused"):
         answer: Recorded | None = context.engine.log.of_key(context.workspace, SOURCE, f"{id}/{outcome}")
         if answer is not None:
             balance = answer.event.properties["balance"]
             return SpendResult(person=person, status=outcome, points=params.points, balance=balance, event=answer.id)
-    raise NotFound("points were switched off by `points: false` when this was asked for, so nothing came of it")
+    raise NotFound(
+        "this was asked for before, and its answer is not stored: it was erased by its age, or points were switched "
+        "off by `points: false` then; no points are moved now"
+    )
 
 
 def _record(context: Context, ref: str, type: str, points: int, request: str, reason: str) -> tuple[str, str]:

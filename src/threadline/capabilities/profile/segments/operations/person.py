@@ -43,6 +43,10 @@ class MemberView(msgspec.Struct, kw_only=True):
             "in an answer for an earlier instant."
         ),
     ]
+    changes_at: Annotated[
+        Instant | None,
+        Meta(description="When time alone may next change whether they belong; null: never, or an earlier instant."),
+    ] = None
 
 
 class SegmentsParams(AsOf, kw_only=True):
@@ -55,7 +59,7 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
     """Every declared segment, by name."""
 
     person: str
-    position: Annotated[int, Meta(description="How many events the person has today.")]
+    position: Annotated[int, Meta(description="How many events were ever recorded of the person, erased ones too.")]
     as_of: Instant
     segments: list[MemberView]
 
@@ -82,11 +86,13 @@ def _looked_at(context: Context, params: SegmentsParams | SegmentParams) -> tupl
 def _member(segment: Segment, memberships: Memberships, memberships_view: dict[str, Any], *, ahead: bool) -> MemberView:
     member = memberships.belongs(segment)
     until = leaves_at(segment, memberships, memberships.at + 10 * YEAR, STEPS_MAX) if member and ahead else None
+    changes_at = memberships.next((segment,)) if ahead else None
     return MemberView(
         segment=segment.name,
         member=member,
         since=memberships_view.get(segment.name, {}).get("since"),
         until=None if until is None else instant(until),
+        changes_at=None if changes_at is None else instant(changes_at),
     )
 
 

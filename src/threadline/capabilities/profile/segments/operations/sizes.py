@@ -53,7 +53,9 @@ class SizesResult(msgspec.Struct, kw_only=True):
 def sizes_picture(result: SizesResult) -> Chart:
     """A bar for each segment, the largest first."""
     ordered = sorted(result.segments, key=lambda segment: (-segment.members, segment.name))
-    points = [Point(segment.name, segment.members, is_uncertain=not segment.exact) for segment in ordered]
+    points = [
+        Point(segment.name.replace("_", " "), segment.members, is_uncertain=not segment.exact) for segment in ordered
+    ]
     return Chart(
         kind="bars",
         title="Sizes of segments",
@@ -61,7 +63,7 @@ def sizes_picture(result: SizesResult) -> Chart:
         y=Axis(title="People", unit="count"),
         series=(Series("", tuple(points)),),
         uncertain="At least so many, or so many so far.",
-        summary=f"The largest of {len(ordered)}, {ordered[0].name}, has {ordered[0].members:,}." if ordered else "",
+        summary=f"The largest of {len(ordered)}, {points[0].x}, has {ordered[0].members:,}." if ordered else "",
     )
 
 
