@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from threadline.kernel.sender import DESTINATION_FAILURES_MAX, REST_SECONDS_MAX, rest_seconds
-from threadline.kernel.time import SECOND, Clock, believed_until
+from threadline.kernel.sender import DESTINATION_FAILURES_MAX, rest_seconds
+from threadline.kernel.time import SECOND, Clock
 
 HOSTS_MAX = 1_000
 """Hosts in memory; beyond that the one whose last failure is oldest is dropped."""
@@ -19,8 +19,10 @@ class _Failing(NamedTuple):
     """In a row, since it was called again."""
     rests: int = 0
     """How often in a row it was left alone."""
+    since: int = 0
     until: int = 0
-    """While it rests, or is tested, nothing else goes there before this instant."""
+    """While it rests, or is tested, nothing else goes there from the one instant until the other. A clock that is set
+    back to before that ends it."""
     tested: bool = False
 
 
@@ -42,9 +44,9 @@ class Hosts:
             if failing is None or not failing.rests:
                 return 0.0
             now = self._clock()
-            if now < believed_until(failing.until, now, REST_SECONDS_MAX * SECOND):
+            if failing.since <= now < failing.until:
                 return (failing.until - now) / SECOND
-            self._failing[host] = failing._replace(until=now + TEST_SECONDS * SECOND, tested=True)
+            self._failing[host] = failing._replace(since=now, until=now + TEST_SECONDS * SECOND, tested=True)
             return 0.0
 
     def heard(self, host: str, *, failing: bool) -> None:
@@ -55,8 +57,8 @@ class Hosts:
                 return
             after = before._replace(failures=before.failures + 1)
             if before.tested or (not before.rests and after.failures >= DESTINATION_FAILURES_MAX):
-                until = self._clock() + rest_seconds(before.rests) * SECOND
-                after = _Failing(rests=before.rests + 1, until=until)
+                now = self._clock()
+                after = _Failing(rests=before.rests + 1, since=now, until=now + rest_seconds(before.rests) * SECOND)
             self._failing[host] = after
             if len(self._failing) > HOSTS_MAX:
                 del self._failing[next(iter(self._failing))]

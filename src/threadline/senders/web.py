@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from threadline.kernel.errors import Unavailable
 from threadline.outgoing.allowed_addresses import Network, Refused
+from threadline.outgoing.name_server import texts_of
 from threadline.outgoing.public_call import Failed, HttpCaller
 
 TIMEOUT_SECONDS = 10.0
@@ -26,3 +27,7 @@ class Web:
         if not 200 <= answer.status < 300:
             raise Unavailable(f"{url[:200]} cannot be fetched: status {answer.status}")
         return answer.body
+
+    def texts(self, name: str) -> list[str]:
+        """What DNS has of a name as texts. Raises `Unavailable`."""
+        return texts_of(name)

@@ -6,17 +6,28 @@ import base64
 import binascii
 import hashlib
 import hmac
+import time
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.personal import Copy
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome, SenderFactory, SenderPorts
+from threadline.kernel.sender import (
+    EFFECT_DONE,
+    EFFECT_PARKED,
+    EFFECT_RETRIED,
+    Exchange,
+    Outcome,
+    SenderFactory,
+    SenderPorts,
+)
 from threadline.kernel.time import SECOND, Clock, from_datetime
 from threadline.kernel.tracing import CURRENT, TRACEPARENT
 from threadline.outgoing.allowed_addresses import Refused, read_networks
@@ -35,6 +46,9 @@ RETRY_AFTER_MAX_SECONDS = 3_600.0
 GONE = 410
 _FAILING = frozenset({408, 425, 429})
 _SHOWN_MAX = 200
+_BODY_SHOWN_MAX = 8_000
+SIGNATURE = "webhook-signature"
+HIDDEN = "(hidden)"
 
 
 COPY = Copy("mail and webhooks", why="other systems have them; `erasures.list` says who was erased")
@@ -105,14 +119,22 @@ class WebhookSender:
     ) -> Outcome:
         try:
             body, withheld = written(effect.data, target.payload)
-            details |= {"withheld": withheld} if withheld else {}
-            answer = self._caller.post(target.url, self._headers(target, effect_id, body), body, target.timeout_seconds)
-        except (Refused, InvalidValue) as error:
+        except InvalidValue as error:
             return Outcome(type=EFFECT_PARKED, properties=details, parked=str(error))
+        details |= {"withheld": withheld} if withheld else {}
+        headers = self._headers(target, effect_id, body)
+        began = time.perf_counter()
+        try:
+            answer = self._caller.post(target.url, headers, body, target.timeout_seconds)
+        except Refused as error:
+            parked = Outcome(type=EFFECT_PARKED, properties=details, parked=str(error))
+            return replace(parked, exchange=_exchange(target, headers, body, began, problem=str(error)))
         except Failed as error:
             details["error"] = str(error)
-            return Outcome(type=EFFECT_RETRIED, properties=details, retry_after_seconds=0.0, destination="failing")
-        return self._outcome(answer, {**details, "status": answer.status}, named=named)
+            outcome = Outcome(type=EFFECT_RETRIED, properties=details, retry_after_seconds=0.0, destination="failing")
+            return replace(outcome, exchange=_exchange(target, headers, body, began, problem=str(error)))
+        outcome = self._outcome(answer, {**details, "status": answer.status}, named=named)
+        return replace(outcome, exchange=_exchange(target, headers, body, began, answer))
 
     def _headers(self, target: Target, id: str, body: bytes) -> dict[str, str]:
         seconds = self._clock() // SECOND
@@ -125,7 +147,7 @@ class WebhookSender:
         if (trace := CURRENT.get()) is not None:
             headers[TRACEPARENT] = str(trace)
         if target.secrets:
-            headers["webhook-signature"] = signatures(target.secrets, id, seconds, body)
+            headers[SIGNATURE] = signatures(target.secrets, id, seconds, body)
         return headers
 
     def _outcome(self, answer: Answer, details: dict[str, Any], *, named: bool) -> Outcome:
@@ -159,6 +181,27 @@ class WebhookSender:
 
 def _until(text: str, now: int) -> float:
     return (from_datetime(parsedate_to_datetime(text)) - now) / SECOND
+
+
+def _exchange(
+    target: Target,
+    headers: Mapping[str, str],
+    body: bytes,
+    began: float,
+    answer: Answer | None = None,
+    *,
+    problem: str = "",
+) -> Exchange:
+    """What operators see of a call. Its signature would let nobody forge another one, but it is nobody's business."""
+    return Exchange(
+        url=target.url.partition("?")[0],
+        headers={name: HIDDEN if name == SIGNATURE else value for name, value in headers.items()},
+        body=body[:_BODY_SHOWN_MAX].decode("utf-8", "replace"),
+        milliseconds=round((time.perf_counter() - began) * 1_000),
+        status=0 if answer is None else answer.status,
+        answer="" if answer is None else answer.body.decode("utf-8", "replace"),
+        problem=problem,
+    )
 
 
 def _host_and_port(url: str) -> str:

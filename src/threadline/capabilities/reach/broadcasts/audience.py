@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.foundation.conditions import All, Conditions, Subject, read_json
 from threadline.capabilities.foundation.conditions.fields import PROFILE
-from threadline.capabilities.profile.people.projection import tagged
+from threadline.capabilities.profile.people.tags import tagged
 from threadline.capabilities.profile.segments.definition import SECTION_NAME
 from threadline.capabilities.profile.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.profile.segments.projection import member_rows
@@ -36,7 +36,7 @@ class Resolver:
         audience = audience or Audience()
         self._segment = audience.segment
         self._tags = audience.tags
-        self._conditions = _conditions_of(audience)
+        self._conditions = conditions_of(audience)
 
     def refuse_mistakes(self, catalogue: Catalogue, segments: Segments) -> None:
         """Raise `InvalidValue` for a segment that is not declared, and for conditions that nobody could meet."""
@@ -90,7 +90,7 @@ class Resolver:
         return self._conditions is None or self._conditions.test(Subject(view.view, at=view.at))
 
 
-def _conditions_of(audience: Audience) -> Conditions | None:
+def conditions_of(audience: Audience) -> Conditions | None:
     """What must be true of a person besides segment and tags; None: nothing more."""
     trees = [] if audience.when is None else [read_json(audience.when, "audience.when")]
     trees += [

@@ -12,15 +12,15 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Duration
 from threadline.capabilities.reach.broadcasts.events import HOLDOUT
 from threadline.capabilities.reach.mail.definition import Mail
+from threadline.capabilities.reach.mail.filling import Filled, paths_in
 from threadline.kernel.arms import arm_at, draw, is_within
-from threadline.kernel.calendar import instant_of
+from threadline.kernel.calendar import instant_of, zone_named, zone_of_person
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.names import names_a
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.time import HOUR, parse_duration
+from threadline.kernel.time import HOUR, format_time, parse_duration, parse_time
 from threadline.kernel.typed import prepared
-from threadline.kernel.zones import zone_named, zone_of_person
 
 ARMS_MAX = 10
 TAGS_MAX = 20
@@ -28,6 +28,8 @@ VARIABLES_MAX = 50
 BYTES_MAX = 32 * 1_024
 EARLIEST_ZONE = 14 * HOUR
 """How far the clocks of the first zone are ahead of UTC."""
+_OFFSET = re.compile(r"[Tt ][0-9].*(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)\s*\Z")
+"""At the end of a time: how far it is from UTC."""
 _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 TemplateName = Annotated[str, names_a("template"), Meta(description="A declared template.", max_length=64)]
@@ -81,7 +83,7 @@ class Winner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 @not_personal
 @prepared
 class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A broadcast as it was created. It never changes."""
+    """A broadcast as it was created. It never changes once it was started."""
 
     template: TemplateName
     subject: Subject = ""
@@ -96,7 +98,8 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     at: Annotated[
         str,
         Meta(
-            description="When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.",
+            description="When: a local time such as 2026-12-01T09:00, in `zone`, or an instant such as "
+            "2026-12-01T08:00:00Z; empty: as soon as it is started.",
             max_length=40,
         ),
     ] = ""
@@ -107,6 +110,9 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     arms: Annotated[list[Arm], Meta(description="Variants; none: everybody gets the same.", max_length=ARMS_MAX)] = []
     holdout: Annotated[float, Meta(description="The share that gets nothing, 0 to 1.", ge=0, lt=1)] = 0.0
     winner: Winner | None = None
+    per_hour: Annotated[
+        int, Meta(description="How many people are addressed in an hour at most; 0: all at once.", ge=0, le=10_000_000)
+    ] = 0
 
     def refuse_mistakes(self) -> None:
         """Raise `InvalidValue` with the first mistake that the types do not see."""
@@ -132,9 +138,11 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if zone_named(self.zone) is None:
             yield "zone", f"{self.zone!r} is no time zone; write one such as Europe/Rome"
         elif self.at and instant_of(self.at, self.zone) is None:
-            yield "at", f"{self.at!r} is no local time such as 2026-12-01T09:00; its zone stands in `zone`"
+            yield "at", f"{self.at!r} is no time; write a local one such as 2026-12-01T09:00, or an instant"
         if self.in_zone_of_recipient and not self.at:
             yield "in_zone_of_recipient", "needs `at`, the local time"
+        if self.in_zone_of_recipient and self.per_hour:
+            yield "per_hour", "cannot be kept where everybody has a time of their own; leave `in_zone_of_recipient` out"
         if self.winner is not None:
             if self.in_zone_of_recipient:
                 yield "winner", "compares arms that are sent at one instant; leave `in_zone_of_recipient` out"
@@ -160,6 +168,13 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 if declared.default is None and variable not in given:
                     message = f"variables: the template {name!r} needs a value for {variable!r}"
                     raise InvalidValue(message, param="variables")
+
+    def refuse_subjects(self) -> None:
+        """Raise `InvalidValue` for a subject that is no template: no mail with it could be filled in."""
+        subjects = [("subject", self.subject), *((f"arms.{arm.name}", arm.subject) for arm in self.arms)]
+        for param, subject in subjects:
+            if isinstance(read := paths_in({param: subject}, param), Filled):
+                raise InvalidValue(f"{param}: this subject cannot be filled in: {read.failure}", param="subject")
 
     def begins_at(self, started: int) -> int:
         """When it is resolved, if it is started at an instant: at its time, or at once if that has passed."""
@@ -201,6 +216,21 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             "variables": self.variables,
         }
         return {name: value for name, value in given.items() if value}
+
+
+def time_and_zone(at: str, zone: str) -> tuple[str, str]:
+    """A time as a broadcast keeps it, and its zone: an instant with an offset is a time in UTC, any other stands in
+    its zone. What is no time is left as it is."""
+    try:
+        plain = format_time(parse_time(at))[: len("2026-12-01T09:00:00")]
+    except InvalidValue:
+        return at, zone
+    return plain.removesuffix(":00"), "UTC" if is_instant(at) else zone
+
+
+def is_instant(at: str) -> bool:
+    """Whether a time says how far it is from UTC."""
+    return _OFFSET.search(at) is not None
 
 
 ALL = "all"

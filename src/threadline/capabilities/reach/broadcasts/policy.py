@@ -53,7 +53,7 @@ def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
 def _answer(engine: Ports, workspace: str, id: str) -> str | Postponed:
     how = stopped(engine, workspace, id)
     if how == "paused":
-        return Postponed(until=engine.recorder.clock() + PAUSED)
+        return Postponed(until=engine.recorder.clock() + PAUSED, why="broadcast_paused")
     return f"broadcast {id!r} was cancelled" if how else ""
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from threadline.capabilities.reach.broadcasts.definition import Broadcast
-from threadline.kernel.documents import Documents
+from threadline.kernel.documents import Documents, Stored
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.job import Job
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.names import NameKind
 from threadline.kernel.ports import Ports
-from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, query_pages
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, query_pages
 from threadline.kernel.time import time_key
 from threadline.kernel.typed import prepared
 
 BROADCAST = "broadcast"
 """Table: the broadcasts of each workspace by id. None is ever removed: an id is used once, for ever."""
 BROADCAST_CREATED = "broadcast_created"
-"""Table: their ids by when they were created."""
+"""Table: their ids by when they are sent; drafts, and those that earlier versions have started, by when they were
+created."""
 STOPPED = "broadcast_stopped"
 """Table: which of them are paused or cancelled, so that mails that wait do not leave."""
 RECIPIENT = "broadcast_recipient"
@@ -66,7 +68,7 @@ def create(store: Store, workspace: str, created: Created) -> Created:
     """Store a broadcast; the one that is there if it is the same. Raises `Conflict` for another one under its id."""
     writes = [
         _BROADCASTS.put(workspace, created.id, created, 0),
-        Put(Key(BROADCAST_CREATED, workspace, f"{time_key(created.at)}.{created.id}"), created.id.encode()),
+        _listed(workspace, created.id, created.at),
     ]
     if store.commit([Batch(writes=writes)])[0] is None:
         return created
@@ -78,16 +80,52 @@ def create(store: Store, workspace: str, created: Created) -> Created:
     return existing
 
 
+def edit(engine: Ports, workspace: str, made: Created) -> Created:
+    """Store another content of a draft; who created it when stays. Raises `Conflict` for one that is no draft."""
+    stored = _stored(engine.store, workspace, made.id)
+    state = state_of(engine, workspace, made.id, engine.jobs.find(workspace, job_id(made.id)))
+    if state != "draft":
+        raise Conflict(
+            f"broadcast {made.id!r} is {state}, and only a draft can be changed", hint="Make a new one like it."
+        )
+    changed = replace(made, at=stored.document.at, by=stored.document.by)
+    free = Check(stopped_key(workspace, made.id), 0)
+    put = _BROADCASTS.put(workspace, made.id, changed, stored.version)
+    if engine.store.commit([Batch(writes=[put, free])])[0] is not None:
+        raise Conflict(f"broadcast {made.id!r} was changed or started meanwhile; read it again")
+    return changed
+
+
+def begun(store: Store, workspace: str, id: str, now: int) -> tuple[int, list[Put | Delete]]:
+    """When a broadcast is sent that is started now, and what the commit that starts it writes: it is listed by that
+    instant from then on, and whoever changes it at that moment is refused."""
+    stored = _stored(store, workspace, id)
+    due = stored.document.broadcast.begins_at(now)
+    draft, listed = _listed(workspace, id, stored.document.at), _listed(workspace, id, due)
+    moved: list[Put | Delete] = [] if draft.key == listed.key else [Delete(draft.key), listed]
+    return due, [_BROADCASTS.put(workspace, id, stored.document, stored.version), *moved]
+
+
+def _listed(workspace: str, id: str, at: int) -> Put:
+    """The row by which a broadcast is listed."""
+    return Put(Key(BROADCAST_CREATED, workspace, f"{time_key(at)}.{id}"), id.encode())
+
+
 def get(store: Store, workspace: str, id: str) -> Created:
     """A broadcast of a workspace; raises `NotFound`."""
+    return _stored(store, workspace, id).document
+
+
+def _stored(store: Store, workspace: str, id: str) -> Stored[Created]:
     stored = _BROADCASTS.find(store, workspace, id)
     if stored is None:
         raise NotFound(f"there is no broadcast {id[:64]!r}")
-    return stored.document
+    return stored
 
 
 def page(store: Store, workspace: str, start: int | None, stop: str, limit: int) -> tuple[list[Created], str]:
-    """Broadcasts created from an instant on and before a cursor, the newest first, and the cursor to go on behind."""
+    """Broadcasts sent, or drafts created, from an instant on and before a cursor, the newest first, and the cursor to
+    go on behind."""
     first = "" if start is None else time_key(start)
     rows = store.query(BROADCAST_CREATED, workspace, first, stop or None, limit, reverse=True)
     created = _BROADCASTS.some(store, workspace, [row.value.decode() for row in rows])
@@ -169,6 +207,16 @@ def recipient_key(workspace: str, id: str, person: str) -> Key:
     return Key(RECIPIENT, _partition(workspace, id, person[0]), person)
 
 
+def recipient_of(store: Store, workspace: str, id: str, threads: Iterable[str]) -> Recipient | None:
+    """The recipient of a broadcast who has these threads now; None: nobody has who was in its audience."""
+    items = store.get([recipient_key(workspace, id, thread) for thread in sorted(threads)])
+    return next((_recipient(item) for item in items if item is not None), None)
+
+
+def _recipient(item: Item) -> Recipient:
+    return Recipient(item.key.sort, item.value.decode().strip("-"))
+
+
 def recipients(store: Store, workspace: str, id: str, after: str, size: int, through: str = "") -> Iterator[Recipient]:
     """The recipients of a broadcast whose ids come after ``after``, by id, read ``size`` at a time.
 
@@ -181,7 +229,7 @@ def recipients(store: Store, workspace: str, id: str, after: str, size: int, thr
         for item in query_pages(store, RECIPIENT, _partition(workspace, id, shard), after, size=size):
             if through and item.key.sort > through:
                 return
-            yield Recipient(item.key.sort, item.value.decode().strip("-"))
+            yield _recipient(item)
 
 
 def recipient_delete(workspace: str, id: str, person: str) -> Delete:

@@ -24,7 +24,7 @@ from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.store import Delete, Put
-from threadline.kernel.time import format_time, parse_duration
+from threadline.kernel.time import HOUR, format_time, parse_duration
 
 RESOLVE, SEND, MEASURE, REST = "resolve", "send", "measure", "rest"
 """The phases, in their order; the last two with a winner rule only."""
@@ -76,10 +76,10 @@ class _Work:
 
     def send(self) -> Step:
         """Address everybody who has an arm."""
-        page, cursor = self._page(SEND)
+        page, cursor = self._page(SEND, self._at_once)
         addressed = self._addressed([recipient for recipient in page if recipient.arm], self._began)
         if cursor or self._broadcast.winner is None:
-            return addressed._replace(cursor=cursor, finished=not cursor)
+            return addressed._replace(cursor=cursor, finished=not cursor, due_at=self._goes_on_at(page))
         return addressed._replace(cursor=f"{MEASURE}:", due_at=self._broadcast.rest_begins_at(self._began))
 
     def measure(self) -> Step:
@@ -101,7 +101,7 @@ class _Work:
 
     def rest(self) -> Step:
         """Address everybody else, all in the arm that did best."""
-        page, cursor = self._page(REST)
+        page, cursor = self._page(REST, self._at_once)
         arm = winner_of(self._broadcast, self._job.counts)
         # By the draw and not by the rows: a page that is done again has some that bear their arm already.
         rest = [
@@ -111,12 +111,24 @@ class _Work:
         ]
         writes = [repository.recipient_put(self._job.workspace, self._id, recipient) for recipient in rest]
         step = self._addressed(rest, self._broadcast.rest_begins_at(self._began))
-        return step._replace(cursor=cursor, finished=not cursor, writes=writes)
+        return step._replace(cursor=cursor, finished=not cursor, writes=writes, due_at=self._goes_on_at(rest))
 
-    def _page(self, phase: str) -> tuple[list[Recipient], str]:
-        rows = repository.recipients(self._engine.store, self._job.workspace, self._id, self._after, self._limit)
-        page = list(islice(rows, self._limit))
-        return page, f"{phase}:{page[-1].person}" if len(page) == self._limit else ""
+    @property
+    def _at_once(self) -> int:
+        """How many are addressed together: with a limit by the hour those of a minute."""
+        per_hour = self._broadcast.per_hour
+        return min(self._limit, max(per_hour // 60, 1)) if per_hour else self._limit
+
+    def _goes_on_at(self, addressed: Sequence[Recipient]) -> int:
+        """When the next are addressed after these; 0: at once."""
+        per_hour = self._broadcast.per_hour
+        return self._engine.recorder.clock() + len(addressed) * HOUR // per_hour if per_hour else 0
+
+    def _page(self, phase: str, size: int = 0) -> tuple[list[Recipient], str]:
+        size = size or self._limit
+        rows = repository.recipients(self._engine.store, self._job.workspace, self._id, self._after, size)
+        page = list(islice(rows, size))
+        return page, f"{phase}:{page[-1].person}" if len(page) == size else ""
 
     def _addressed(self, recipients: Sequence[Recipient], at: int) -> Step:
         people = self._engine.reader.people_of(self._job.workspace, [recipient.person for recipient in recipients])

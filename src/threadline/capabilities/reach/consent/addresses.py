@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from threadline.kernel.former_forms import former_addresses
+from threadline.kernel.identity import former_addresses
 from threadline.kernel.ids import short_hash
 
 

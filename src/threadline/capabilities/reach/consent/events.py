@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta
 
-from threadline.kernel.event import Event
+from threadline.kernel.event import CLAIMED_HISTORY, Event
 from threadline.kernel.event_type import EventType, Maybe, Properties, may_say
-from threadline.kernel.former_forms import address_in_event
+from threadline.kernel.identity import address_in_event
 from threadline.kernel.names import NAME
 
 SUBSCRIBED = "subscribed"
@@ -34,7 +34,9 @@ REOPENS = "reopens"
 class _Subscription(Properties):
     topic: Maybe[Annotated[str, Meta(description="The topic; without one `unsubscribed` is of every topic.")]] = UNSET
     address: Maybe[Annotated[str, Meta(description="The address; any of the person's if absent.")]] = UNSET
-    confirmed: Maybe[Annotated[bool, Meta(description="Whether the link of a mail confirmed it.")]] = UNSET
+    confirmed: Maybe[
+        Annotated[bool, Meta(description="Whether the link of a mail confirmed it, here or in vouched history.")]
+    ] = UNSET
     reason: Maybe[Annotated[str, Meta(description="Why.")]] = UNSET
     reopens: Maybe[
         Annotated[bool, Meta(description="Of history: whether it opens again what somebody has closed themselves.")]
@@ -141,7 +143,9 @@ def statement_of(event: Event) -> Statement | None:
         if not is_own:
             address = own[0] if len(own) == 1 else ""
         return Statement("unsubscribed", topic, address, bool(address), imported=event.historical)
-    confirmed = trusted and event.properties.get("confirmed") is True
+    # History that an operator vouches for, such as a list whose people have confirmed elsewhere, is believed as well.
+    is_vouched = trusted or (event.historical and CLAIMED_HISTORY not in event.marks)
+    confirmed = is_vouched and event.properties.get("confirmed") is True
     kind: Kind = "confirmed" if confirmed else "subscribed"
     return Statement(kind, topic, address, bool(address) and trusted, is_own, imported)
 

@@ -29,6 +29,7 @@ def privacy_projection(*, needed: bool) -> Projection:
         depends=Depends(parts=Parts(values("global_privacy_control", "since"))),
         faster=Faster(merge=_merge),
         fingerprint="signals" if needed else "",
+        carries={"": ""},
     )
 
 

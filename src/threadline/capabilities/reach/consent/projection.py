@@ -58,7 +58,7 @@ def consent_projection(consent: Consent) -> Projection:
 
     return Projection(
         name="consent",
-        version=2,
+        version=3,
         handles=WORDS,
         empty=dict,
         fold=fold,

@@ -17,7 +17,7 @@ from threadline.capabilities.reach.consent.standing import Status, statements_of
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.former_forms import former_addresses
+from threadline.kernel.identity import former_addresses
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import parse_time
 

@@ -8,7 +8,7 @@ import msgspec
 
 from threadline.capabilities.reach.consent.addresses import KnownAddress
 from threadline.capabilities.reach.consent.events import SUPPRESSION, WORDS, statement_of, suppressed_of
-from threadline.kernel.former_forms import address_in_event
+from threadline.kernel.identity import address_in_event
 from threadline.kernel.personal import Remainder, Subject
 from threadline.kernel.projection import Row
 from threadline.kernel.pseudonym import pseudonym, pseudonym_keys

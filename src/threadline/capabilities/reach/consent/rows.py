@@ -12,7 +12,7 @@ from threadline.capabilities.reach.consent.events import WORDS, Kind, statement_
 from threadline.capabilities.reach.consent.remaining import SUPPRESSED, Remaining, remaining_about, unsubscribed_since
 from threadline.kernel.address import normal_address
 from threadline.kernel.event import Recorded
-from threadline.kernel.former_forms import former_addresses
+from threadline.kernel.identity import former_addresses
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Row
 from threadline.kernel.store import Item, Range, Store, query_pages

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from threadline.capabilities.reach.consent.definition import Topic
 from threadline.capabilities.reach.consent.rows import Statements
-from threadline.kernel.former_forms import former_addresses
+from threadline.kernel.identity import former_addresses
 
 Status = Literal["subscribed", "unsubscribed", "unconfirmed", "opted_in", "opted_out"]
 """``opted_in`` and ``opted_out``: nobody has said anything, and the topic's default counts."""

@@ -31,7 +31,7 @@ COUNTED = ENGAGEMENT | {MAIL_SENT, MAIL_SKIPPED}
 """What is counted under its own name."""
 FETCHES = frozenset({MAIL_FETCHED, MAIL_SCANNED})
 """Requests of mail programs, browsers and machines, of which opens and clicks are made."""
-ABOUT = ("template", "topic", "journey", "broadcast", "step", "arm", "address")
+ABOUT = ("template", "topic", "journey", "broadcast", "step", "arm", "address", "test")
 """What every one of them says about the mail, where the mail has it."""
 
 
@@ -48,6 +48,7 @@ class _AboutMail(Properties):
     broadcast: Maybe[Annotated[str, Meta(description="The broadcast that it belongs to.")]] = UNSET
     step: Maybe[Annotated[str, Meta(description="The step of the journey.")]] = UNSET
     arm: Maybe[Annotated[str, Meta(description="The variant.")]] = UNSET
+    test: Maybe[Annotated[bool, Meta(description="Whether it is a test, which no count has.")]] = UNSET
 
 
 class _Outgoing(_AboutMail):
@@ -65,6 +66,7 @@ class _Sent(_Outgoing):
     sender: Maybe[Annotated[str, Meta(description="Its sender, as declared.")]] = UNSET
     domain: Maybe[Annotated[str, Meta(description="The domain of its message id.")]] = UNSET
     version: Maybe[Annotated[str, Meta(description="The hash of the template.")]] = UNSET
+    language: Maybe[Annotated[str, Meta(description="The language, of a template that has several.")]] = UNSET
     variables: Maybe[Annotated[dict[str, Any], Meta(description="What it was filled in with.")]] = UNSET
     event: Maybe[Annotated[str, Meta(description="The event that the template saw.")]] = UNSET
     warm_up: Maybe[Annotated[bool, Meta(description="Whether it counts for the warm-up of its sender.")]] = UNSET

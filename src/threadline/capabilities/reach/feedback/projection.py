@@ -15,7 +15,7 @@ from threadline.capabilities.reach.feedback.events import (
 )
 from threadline.capabilities.reach.feedback.rows import LISTED, event_rows
 from threadline.kernel.event import Recorded
-from threadline.kernel.former_forms import address_in_event
+from threadline.kernel.identity import address_in_event
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Depends, Faster, Index, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time

@@ -19,7 +19,7 @@ from threadline.kernel.operation import Context, Group, NoParams, Params, operat
 from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Delete, Item
 
-INBOX_GROUP = Group("inbox", "Mail as it was sent in development: none left the machine.")
+INBOX_GROUP = Group("inbox", "The development inbox: mail that never left this machine.")
 Id = Annotated[str, Meta(description="A message's id, as `inbox_list` gives it.", min_length=1, max_length=100)]
 
 

@@ -41,12 +41,12 @@ from threadline.capabilities.reach.journeys.steps import (
     steps_of,
 )
 from threadline.capabilities.reach.mail.definition import QuietHours
+from threadline.kernel.calendar import canonical_zone
 from threadline.kernel.canonical import canonical_json, read_canonical
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import JOURNEYS_MAX
 from threadline.kernel.policy import Read
 from threadline.kernel.time import DAY, YEAR, format_duration
-from threadline.kernel.zones import canonical_zone
 
 ONCE, ALWAYS = -1, 0
 VERSION_MAX = 99_999_999
@@ -98,9 +98,17 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     exit_on: Annotated[tuple[On, ...], one_or_many(struct(On), most=20), Meta(description="What ends it.")] = ()
     reentry: Annotated[int, _REENTRY, Meta(description="A duration counts from when it was left.")] = ONCE
     existing: Annotated[
-        bool, Meta(description="Whether those enter, too, who did what it waits for before, and are only noticed now.")
+        bool,
+        Meta(
+            title="Those noticed only now enter too",
+            description="Whether those enter, too, who did what it waits for before, and are only noticed now.",
+        ),
     ] = False
-    late: Annotated[int, duration(most=YEAR), Meta(description="How old an event may be to let somebody enter.")] = DAY
+    late: Annotated[
+        int,
+        duration(most=YEAR),
+        Meta(title="Oldest event that lets in", description="How old an event may be to let somebody enter."),
+    ] = DAY
     timeout: Annotated[int | None, DURATION_FORM, Meta(description="When it ends in any case.")] = None
     transactional: Annotated[bool, Meta(description="Not marketing: nobody can unsubscribe from it.")] = False
     topic: Annotated[str, name_of("topic")] = ""

@@ -9,6 +9,7 @@ from threadline.capabilities.reach.journeys.definition import Journey
 from threadline.capabilities.reach.journeys.program import END, Node, compiled, named_steps
 from threadline.capabilities.reach.journeys.steps import On, Send, Step, Wait
 from threadline.kernel.calendar import WEEKDAYS
+from threadline.kernel.counted import counted
 from threadline.kernel.time import HOUR, MINUTE, duration_text
 
 Counts = Mapping[str, int]
@@ -19,7 +20,7 @@ def mermaid(journey: Journey, counts: Counts) -> str:
     """A flowchart as Mermaid draws it."""
     program = compiled(journey)
     names = {id: f"s{number}" for number, id in enumerate(program.nodes)} | {END: "done"}
-    lines = ["flowchart TD", f'  start(["{_escaped(entered_by(journey))}"]) --> {names[program.first]}']
+    lines = ["flowchart TD", f'  start(["{_escaped(entered_by(journey.trigger))}"]) --> {names[program.first]}']
     for node in program.nodes.values():
         people = _people(counts.get(node.id, 0))
         label = _escaped(" · ".join(filter(None, (node.id, step_text(node.step), people))))
@@ -44,7 +45,7 @@ def arrows(node: Node) -> list[tuple[str, str]]:
 
 def tree(journey: Journey, counts: Counts) -> str:
     """The steps as a tree of lines."""
-    head = f"{journey.name}, version {journey.version}: {entered_by(journey)}"
+    head = f"{journey.name}, version {journey.version}: {entered_by(journey.trigger)}"
     lines = [head, *_branches(_lines(journey.steps, "", counts))]
     lines += [f"on {on_text(mail)}: {send_text(mail.send)}" for mail in journey.events]
     lines += [f"leaves on {on_text(on)}" for on in journey.exit_on]
@@ -80,9 +81,9 @@ def _branches(lines: _Lines) -> Iterator[str]:
         yield from (f"{' ' if last else '│'} {line}" for line in _branches(below))
 
 
-def entered_by(journey: Journey) -> str:
+def entered_by(trigger: Sequence[On]) -> str:
     """What lets people enter, in words."""
-    return " or ".join(map(on_text, journey.trigger)) or "entered by request"
+    return " or ".join(map(on_text, trigger)) or "entered by request"
 
 
 def kind_of(step: Step) -> str:
@@ -121,14 +122,18 @@ def _wait_text(wait: Wait) -> str:
         return f"wait for {on_text(wait)}" + (f", at most {duration_text(wait.timeout)}" if wait.timeout else "")
     parts = [duration_text(wait.size)] if wait.size else []
     if wait.until is not None:
-        hour, minute = wait.until // HOUR, wait.until % HOUR // MINUTE
         days = ", ".join(WEEKDAYS[day] for day in wait.weekdays)
-        parts.append(f"until {hour:02}:{minute:02}" + (f" on {days}" if days else ""))
+        parts.append(f"until {time_text(wait.until)}" + (f" on {days}" if days else ""))
     return "wait " + ", then ".join(parts)
 
 
+def time_text(at: int) -> str:
+    """A time of day as clocks show it."""
+    return f"{at // HOUR:02}:{at % HOUR // MINUTE:02}"
+
+
 def _people(count: int) -> str:
-    return f"{count:,} {'person' if count == 1 else 'people'}" if count else ""
+    return counted(count, "person") if count else ""
 
 
 def _escaped(text: str) -> str:

@@ -14,6 +14,7 @@ from threadline.capabilities.reach.journeys.reacting import Reaction
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.capabilities.reach.journeys.walk import quiet_hours_until
 from threadline.capabilities.reach.mail.definition import KIND
+from threadline.kernel.calendar import zone_of_person
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.outbox import PendingEffect
@@ -22,7 +23,6 @@ from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shar
 from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import DueEffect, Guard, Postponed
 from threadline.kernel.time import MINUTE
-from threadline.kernel.zones import zone_of_person
 
 LOOK_AGAIN = 10 * MINUTE
 """After how long a mail that a pause holds up is looked at again, in case that nobody makes it due before."""
@@ -76,13 +76,14 @@ def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
     }
     now = engine.recorder.now()
 
-    def until(view: PersonView, pending: PendingEffect) -> int | None:
+    def answer(view: PersonView, pending: PendingEffect) -> str | Postponed:
         book, journey = books[pending.workspace], pending.effect.data["journey"]
         if journey in book.paused or {journey, ""} & {*view.view(JOURNEYS)["paused"]}:
-            return now + LOOK_AGAIN
-        return _quiet_until(book, view, pending.effect.data, now)
+            return Postponed(until=now + LOOK_AGAIN, why="journey_paused")
+        quiet = _quiet_until(book, view, pending.effect.data, now)
+        return "" if quiet is None else Postponed(until=quiet, why="quiet_hours")
 
-    return ["" if (at := until(*effect)) is None else Postponed(until=at) for effect in due]
+    return [answer(*effect) for effect in due]
 
 
 def _quiet_until(book: Book, view: PersonView, data: Mapping[str, Any], now: int) -> int | None:

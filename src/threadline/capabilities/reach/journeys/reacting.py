@@ -27,7 +27,7 @@ from threadline.capabilities.reach.journeys.projection import (
     runs_of,
 )
 from threadline.capabilities.reach.journeys.steps import JOURNEY, On
-from threadline.capabilities.reach.journeys.walk import STORED_SHIFT, Mail, Walk, Walker, arm_of
+from threadline.capabilities.reach.journeys.walk import STEP_REMOVED, STORED_SHIFT, Mail, Walk, Walker, arm_of
 from threadline.capabilities.reach.journeys.wishes import came_while_paused, entered, left, moved, timer, timer_key
 from threadline.kernel.arms import draw, is_within
 from threadline.kernel.disclosure import words
@@ -39,9 +39,18 @@ from threadline.kernel.time import HOUR, LATEST
 
 LEFT_MERGED, LEFT_TIMEOUT, LEFT_REQUESTED, LEFT_REMOVED = "merged", "timeout", "requested", "removed"
 LEFT_EVENT, LEFT_BOUNCE, LEFT_COMPLAINT = "exit_on", "bounced", "complained"
-ENDINGS = words(
-    COMPLETED, LEFT_MERGED, LEFT_TIMEOUT, LEFT_REQUESTED, LEFT_REMOVED, LEFT_EVENT, LEFT_BOUNCE, LEFT_COMPLAINT
+LEFT_EARLY = (
+    LEFT_MERGED,
+    LEFT_TIMEOUT,
+    LEFT_REQUESTED,
+    LEFT_REMOVED,
+    LEFT_EVENT,
+    LEFT_BOUNCE,
+    LEFT_COMPLAINT,
+    STEP_REMOVED,
 )
+"""Our reasons why a run ended before its last step."""
+ENDINGS = words(COMPLETED, *LEFT_EARLY)
 """Marks why a run ended: one of these, or what somebody wrote who asked for it."""
 REST = "rest"
 """Begins the key of the timer for what did not fit into the commit of its cause."""

@@ -93,7 +93,7 @@ _SENT = {
     "required": ["sent"],
     "additionalProperties": False,
 }
-_CONDITION = replace(_WHEN, make=_condition, schema={"anyOf": [_SENT, _WHEN.schema]})
+CONDITION_FORM = replace(_WHEN, make=_condition, schema={"anyOf": [_SENT, _WHEN.schema]})
 
 
 def _read_steps(part: Part) -> tuple[Step, ...]:
@@ -117,7 +117,7 @@ class On(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     segment_left: Annotated[str, _SEGMENT, Meta(description="The segment that the person leaves.")] = ""
     where: Annotated[Where, WHERE_FORM, Meta(description="Conditions on the event.")] = EVERY_EVENT
     conditions: Annotated[
-        Conditions | None, _CONDITION, Meta(description="Conditions on the event and the person.")
+        Conditions | None, CONDITION_FORM, Meta(description="Conditions on the event and the person.")
     ] = msgspec.field(default=None, name="when")
 
     @cached_property
@@ -217,13 +217,13 @@ class Wait(On, frozen=True, kw_only=True, dict=True):
             yield "weekdays", "`weekdays` goes with `until`"
 
 
-_WAIT = either(DURATION_FORM.then(lambda size: Wait(size=size)), struct(Wait))
+WAIT_FORM = either(DURATION_FORM.then(lambda size: Wait(size=size)), struct(Wait))
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):
     """One way of a choice."""
 
-    conditions: Annotated[Conditions, _CONDITION] = msgspec.field(name="when")
+    conditions: Annotated[Conditions, CONDITION_FORM] = msgspec.field(name="when")
     steps: Annotated[tuple[Step, ...], STEPS_FORM]
 
 
@@ -234,11 +234,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Annotated[str, NAME_FORM, Meta(description="Its name in events and reports; without it its position.")] = ""
     send: Annotated[Send | None, SEND_FORM] = None
-    wait: Annotated[Wait | None, _WAIT] = None
+    wait: Annotated[Wait | None, WAIT_FORM] = None
     choice: Annotated[
         tuple[Branch, ...], listed(struct(Branch), 1, 20), Meta(description="The first that is true is taken.")
     ] = ()
-    condition: Annotated[Conditions | None, _CONDITION] = msgspec.field(default=None, name="if")
+    condition: Annotated[Conditions | None, CONDITION_FORM] = msgspec.field(default=None, name="if")
     steps: Annotated[tuple[Step, ...], STEPS_FORM, Meta(description="Steps in a sequence of their own.")] = ()
     exit: Annotated[str, text(most=100), Meta(description="Ends the journey, for this reason.")] = ""
     then: Annotated[tuple[Step, ...], STEPS_FORM, Meta(description="If the condition is true, or the event came.")] = ()

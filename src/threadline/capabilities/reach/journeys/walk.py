@@ -12,11 +12,12 @@ from threadline.capabilities.reach.journeys.program import END, Node
 from threadline.capabilities.reach.journeys.projection import COMPLETED, Run
 from threadline.capabilities.reach.journeys.steps import JOURNEYS, Arm, Send, Wait
 from threadline.kernel.arms import arm_at
-from threadline.kernel.calendar import next_time_of_day
+from threadline.kernel.calendar import next_time_of_day, zone_of_person
 from threadline.kernel.time import LATEST, format_time
-from threadline.kernel.zones import zone_of_person
 
 NEVER = 0
+STEP_REMOVED = "step_removed"
+"""The reason of a run whose step the version that it moved to does not have."""
 
 
 class Mail(NamedTuple):
@@ -78,7 +79,7 @@ class Walker:
         ``came``: the event has."""
         node = self._program.nodes.get(step)
         if node is None:
-            self.walk.reason = "step_removed"
+            self.walk.reason = STEP_REMOVED
             return self.walk
         if node.wait is None:
             return self.go(step)

@@ -7,7 +7,7 @@ from typing import Any
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.reach.feedback.events import MAIL_SENT
 from threadline.capabilities.reach.mail.definition import KIND, QUEUE, Mail, read_mail
-from threadline.capabilities.reach.mail.operations import as_sent, preview, send
+from threadline.capabilities.reach.mail.operations import as_sent, domains, pictures, preview, send, testing
 from threadline.capabilities.reach.mail.operations import templates as template_operations
 from threadline.capabilities.reach.mail.policy import mail_policy
 from threadline.capabilities.reach.mail.preparation import mail_preparation
@@ -21,7 +21,9 @@ def declare(definitions: Definitions) -> list[Any]:
     mail = read_mail(definitions)
     templates = Templates(Mail(), {}) if mail is None else read_templates(definitions, mail)
     made: list[Any] = [
-        operation for noun in (template_operations, preview, as_sent, send) for operation in noun.operations(templates)
+        operation
+        for noun in (template_operations, preview, as_sent, send, domains, pictures, testing)
+        for operation in noun.operations(templates)
     ]
     if mail is None:
         return made

@@ -11,12 +11,14 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.definitions.declaring import (
+    LINES,
     NAME_FORM,
     Form,
     Given,
     Problems,
     Single,
     by_name,
+    described,
     duration,
     listed,
     name_of,
@@ -26,14 +28,17 @@ from threadline.capabilities.foundation.definitions.declaring import (
     text,
     whole,
 )
+from threadline.capabilities.foundation.definitions.document import BY_HAND, DRAFT
+from threadline.capabilities.reach.mail.blocks import BLOCKS, COLOR, Block
 from threadline.kernel.address import parse_address
-from threadline.kernel.calendar import quiet_until
+from threadline.kernel.calendar import canonical_zone, quiet_until
 from threadline.kernel.errors import InvalidAddress, InvalidValue
 from threadline.kernel.extra import missing
 from threadline.kernel.inbox import PROVIDER_URL
 from threadline.kernel.limits import (
     MAIL_CAP_MAX,
     MAIL_CAPS_MAX,
+    MAIL_LANGUAGES_MAX,
     MAIL_SENDERS_MAX,
     MAIL_TEMPLATES_MAX,
     MAIL_VARIABLES_MAX,
@@ -42,7 +47,6 @@ from threadline.kernel.limits import (
 from threadline.kernel.names import PATH_NAME, PATH_SPELLING, VARIABLE, NameKind
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, MINUTE, SECOND, format_duration, parse_time
-from threadline.kernel.zones import canonical_zone
 
 KIND = QUEUE = "mail"
 """The kind of effect, and the queue in which mails wait."""
@@ -84,8 +88,10 @@ _TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
 )
 _DATE = parsed(parse_time, "a date such as 2026-06-01")
 _TEMPLATE_NAME = text(f"a name of {PATH_SPELLING}, such as welcome", PATH_NAME.pattern)
+_LANGUAGE = text("a language such as en or pt-BR", r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _VARIABLE = text("a name of lower-case letters, digits and _, such as order", VARIABLE.pattern)
 _GIVE_UP = duration(SECOND, 30 * DAY).then(lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND)))
+_LONG = described(text(), **{LINES: True})
 _ANYTHING: Form[Any] = Form((str, int, float, bool, list, dict), "a value", lambda part: part.value, {})
 
 
@@ -157,6 +163,8 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True, rename={"address": "from
             yield "replies", "`reply_to` and `replies` are both where answers go; keep one"
         if self.dkim is not None and (problem := missing("dkim", "dkimpy", "dkim")):
             yield "dkim", problem
+        if self.dkim is not None and self.place.rpartition(":")[0] in (BY_HAND, DRAFT):
+            yield "dkim", "names a file with a key, and what is made by hand lies in no folder; declare it in a file"
 
     @property
     def id_domain(self) -> str:
@@ -174,14 +182,89 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Template(msgspec.Struct, frozen=True, kw_only=True):
+class Wording(msgspec.Struct, frozen=True, kw_only=True):
+    """What a mail says in one language."""
+
+    subject: str
+    preheader: Annotated[
+        str, text(most=300), Meta(description="What mail programs show behind the subject; goes with `blocks`.")
+    ] = ""
+    blocks: Annotated[
+        tuple[Block, ...], BLOCKS, Meta(description="The mail as headings, texts, buttons, pictures and columns.")
+    ] = ()
+    html: Annotated[str, _LONG, Meta(title="HTML", description="The HTML part, or a file that ends in .html.")] = ""
+    mjml: Annotated[
+        str, _LONG, Meta(title="MJML", description="The HTML part in MJML, or a file that ends in .mjml.")
+    ] = ""
+    text: Annotated[str, _LONG, Meta(description="The text part, or a file; else it is made from the HTML part.")] = ""
+    place: Given = ""
+    subject_place: Given = ""
+    html_place: Given = ""
+    mjml_place: Given = ""
+    text_place: Given = ""
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Parts that exclude each other."""
+        bodies = [name for name in _BODIES if name in written]
+        if len(bodies) > 1:
+            yield bodies[1], f"has both `{bodies[0]}` and `{bodies[1]}`; keep one"
+        elif not (bodies or self.text):
+            yield "", "needs `blocks`, `html`, `mjml` or `text`"
+        if self.preheader and not self.blocks:
+            yield "preheader", "`preheader` goes with `blocks`; MJML has <mj-preview> for it"
+        for part, (module, named) in _BODIES.items():
+            if part in written and (problem := missing(module, named, "mail")):
+                yield part, problem
+
+    @property
+    def parts(self) -> dict[str, tuple[str, str]]:
+        """What is filled in, but for the blocks: part -> (its source or file, file and line of it)."""
+        parts = {
+            "subject": (self.subject, self.subject_place),
+            "html": (self.html, self.html_place),
+            "mjml": (self.mjml, self.mjml_place),
+            "text": (self.text, self.text_place),
+        }
+        return {part: (source, place) for part, (source, place) in parts.items() if source}
+
+
+_BODIES = {"html": ("css_inline", "css-inline"), "mjml": ("mrml", "mrml"), "blocks": ("mrml", "mrml")}
+"""What the HTML part may be written as -> the module that it needs, and its package."""
+
+
+class Languages(msgspec.Struct, frozen=True, kw_only=True):
+    """Languages in which there is a mail, and who gets which."""
+
+    fallback: Annotated[
+        str,
+        _LANGUAGE,
+        Meta(description="The language of the template's own parts, for everybody else.", examples=["en"]),
+    ]
+    trait: Annotated[
+        str,
+        text(most=200),
+        Meta(description="The trait of a person that says their language, such as `de` or `de-AT`."),
+    ] = "locale"
+    also: Annotated[
+        dict[str, Wording],
+        by_name(struct(Wording), _LANGUAGE, 0, MAIL_LANGUAGES_MAX),
+        Meta(description="The mail in each other language."),
+    ] = {}
+
+    def problems(self, written: Collection[str]) -> Problems:
+        """Languages that are one, or two."""
+        known = {self.fallback.casefold()}
+        for language in self.also:
+            if language.casefold() in known:
+                yield ("also", language), "is there already; keep one"
+            known.add(language.casefold())
+
+
+class Template(Wording, frozen=True, kw_only=True):
     """A mail as it is written, before it is filled in for somebody."""
 
     name: Given
-    subject: str
-    html: Annotated[str, Meta(description="The HTML part, or a file that ends in .html.")] = ""
-    mjml: Annotated[str, Meta(description="The HTML part in MJML, or a file that ends in .mjml.")] = ""
-    text: Annotated[str, Meta(description="The text part, or a file; else it is made from the HTML part.")] = ""
+    languages: Languages | None = None
     sender: Annotated[
         str, name_of("sender"), Meta(description="A declared sender; needed where there are several.")
     ] = ""
@@ -191,39 +274,23 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     transactional: Annotated[
         bool, Meta(description="Whether the person has asked for it by what they did, as with a receipt.")
     ] = False
+    accent: Annotated[str, COLOR, Meta(description="The colour of buttons and links in blocks.")] = ""
     variables: Annotated[
         dict[str, Variable], by_name(struct(Variable), _VARIABLE, 0, MAIL_VARIABLES_MAX), Meta(description="By name.")
     ] = {}
     description: str = ""
-    place: Given = ""
-    subject_place: Given = ""
-    html_place: Given = ""
-    mjml_place: Given = ""
-    text_place: Given = ""
 
     def problems(self, written: Collection[str]) -> Problems:
         """Parts that exclude each other, and variables that hide what every template sees."""
-        if self.html and self.mjml:
-            yield "mjml", "has both `html` and `mjml`; keep one"
-        elif not (self.html or self.mjml or self.text):
-            yield "", "needs `html`, `mjml` or `text`"
-        for part, module, named in (("html", "css_inline", "css-inline"), ("mjml", "mrml", "mrml")):
-            if part in written and (problem := missing(module, named, "mail")):
-                yield part, problem
+        yield from Wording.problems(self, written)
         for name in self.variables:
             if name in SEEN:
                 yield ("variables", name), "is something that every template sees; take another name"
 
     @property
-    def parts(self) -> dict[str, tuple[str, str]]:
-        """What is filled in: part -> (its source or file, file and line of it)."""
-        parts = {
-            "subject": (self.subject, self.subject_place),
-            "html": (self.html, self.html_place),
-            "mjml": (self.mjml, self.mjml_place),
-            "text": (self.text, self.text_place),
-        }
-        return {part: (source, place) for part, (source, place) in parts.items() if source}
+    def wordings(self) -> dict[str, Wording]:
+        """Language -> what it says; that of the template itself is empty, and the first."""
+        return {"": self, **(self.languages.also if self.languages is not None else {})}
 
 
 class Cap(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,9 +328,10 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "unsubscribe_url": (),
     "preferences_url": (),
     "confirm_url": (),
+    "pictures_url": (),
 }
 """What every template sees, with the members of each; none: any member or no member."""
-LINKS = ("unsubscribe_url", "preferences_url", "confirm_url")
+LINKS = ("unsubscribe_url", "preferences_url", "confirm_url", "pictures_url")
 """Those of them that are links of our own."""
 
 _STRUCTS: Mapping[str, tuple[type, Form[str], int]] = {

@@ -22,6 +22,11 @@ class _Requested(Properties):
     sender: Maybe[Annotated[str, Meta(description="The sender, where it is not the template's.")]] = UNSET
     topic: Maybe[Annotated[str, Meta(description="The topic, where it is not the template's.")]] = UNSET
     event: Maybe[Annotated[str, Meta(description="The event that the template sees.")]] = UNSET
+    subject: Maybe[Annotated[str, Meta(description="The subject, where it is not the template's.")]] = UNSET
+    transactional: Maybe[Annotated[bool, Meta(description="Whether it is one that is always sent.")]] = UNSET
+    language: Maybe[Annotated[str, Meta(description="The language, where it is not the person's.")]] = UNSET
+    address: Maybe[Annotated[str, Meta(description="Where it goes, if not to the person's address.")]] = UNSET
+    test: Maybe[Annotated[bool, Meta(description="Whether it is a test, which no count has.")]] = UNSET
 
 
 EVENT_TYPES = (

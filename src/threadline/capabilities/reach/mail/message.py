@@ -21,6 +21,8 @@ from threadline.kernel.time import SECOND
 
 LINE_OCTETS_MAX = 998
 """Of one line without its end (RFC 5322, 2.1.1)."""
+TEST = "[Test]"
+"""What the subject of a test begins with."""
 _FOLDED_LENGTH = 76
 _ENCODED_BYTES = 39
 """Bytes of one encoded word: with ``Subject:`` before it the line stays below 76 characters."""
@@ -73,6 +75,8 @@ class Message(NamedTuple):
             "transactional": order.transactional,
             **order.about,
         }
+        if language := order.compiled.shown_language:
+            record["language"] = language
         if order.sender.warm_up is not None:
             record["warm_up"] = True
         if order.variables:
@@ -88,6 +92,8 @@ def message_of(ports: Ports, order: Order, rendered: Rendered | TemplateFailed, 
     recipient, sender = address_of(order.address), address_of(order.sender.address)
     if recipient is None or sender is None:
         raise InvalidValue(f"{order.address[:80]!r} is not an address")
+    if order.about.get("test") is True:
+        is_tracked, rendered = False, rendered._replace(subject=f"{TEST} {rendered.subject}")
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
         # A mail of text alone stays one: without HTML there is no picture to load.

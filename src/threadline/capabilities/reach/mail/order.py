@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 from threadline.capabilities.reach.consent.links import confirm_url, preferences_url, unsubscribe_url
 from threadline.capabilities.reach.consent.refusal import Mailing
-from threadline.capabilities.reach.mail.definition import KIND, QUEUE, Sender
+from threadline.capabilities.reach.mail.definition import KIND, LINKS, QUEUE, Sender
+from threadline.capabilities.reach.mail.pictures.routes import FOLDER
 from threadline.capabilities.reach.mail.templates import Compiled, Templates
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
@@ -16,11 +17,11 @@ from threadline.kernel.policy import Effect
 from threadline.kernel.ports import Ports
 from threadline.kernel.time import format_time
 
-BELONGS_TO = ("journey", "broadcast", "rule", "step", "arm", "occurrence")
+BELONGS_TO = ("journey", "broadcast", "rule", "step", "arm", "occurrence", "test")
 """What of an effect's data says why there is this mail; it is in every event about the mail."""
 EMAIL = "email"
 """The trait, and the kind of identifier, that holds an address."""
-UNSUBSCRIBE, PREFERENCES, CONFIRM = "unsubscribe_url", "preferences_url", "confirm_url"
+UNSUBSCRIBE, PREFERENCES, CONFIRM, PICTURES = LINKS
 _EXAMPLE = "https://threadline.invalid/"
 
 
@@ -32,7 +33,7 @@ def mail_effect(
     ``occurrence``: nobody gets two mails for one, whoever they are by then; empty: this effect is its only one.
     ``about``: ``sender``, ``subject``, ``topic`` and ``transactional`` where they are not the template's; ``event``,
     the id of the event that the template sees, if not that of the cause; ``address``, if not the person's; and
-    `BELONGS_TO`.
+    `BELONGS_TO`, of which ``test`` marks a mail that no count has.
     """
     given = {name: value for name, value in about.items() if value not in (None, "")}
     data = {"template": template, "variables": dict(variables), "occurrence": occurrence, **given}
@@ -70,6 +71,8 @@ def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str
     """The mail that the data of an effect ask for. Raises `InvalidValue` for a sender that is not declared, or a
     subject that is no template."""
     template = compiled.template
+    if compiled.sources.fallback:
+        compiled = compiled.in_language(str(data.get("language") or "") or compiled.language_for(_traits(view)))
     subject = data.get("subject")
     if isinstance(subject, str) and subject:
         compiled = compiled.with_subject(subject)
@@ -120,6 +123,8 @@ def links_of(ports: Ports, view: PersonView, order: Order) -> dict[str, str]:
             links[name] = unsubscribe_url(ports, order.workspace, person, address, topic)
         elif name == PREFERENCES:
             links[name] = preferences_url(ports, order.workspace, person, address)
+        elif name == PICTURES:
+            links[name] = ports.public_address.url(FOLDER)
         elif order.is_confirmation:
             links[name] = confirm_url(ports, order.workspace, person, address, topic)
     return links
@@ -133,9 +138,7 @@ def example_links(order: Order) -> dict[str, str]:
 def _needed(order: Order) -> list[str]:
     """The names of the links that the mail needs."""
     return [
-        name
-        for name in (UNSUBSCRIBE, PREFERENCES, CONFIRM)
-        if order.compiled.read_below(name) or (name == UNSUBSCRIBE and not order.transactional)
+        name for name in LINKS if order.compiled.read_below(name) or (name == UNSUBSCRIBE and not order.transactional)
     ]
 
 

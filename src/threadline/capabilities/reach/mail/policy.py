@@ -14,6 +14,8 @@ from threadline.kernel.policy import Policy, PolicyView, Read, Shared, Wish
 NAME = "mail"
 REQUEST = "request"
 """The key of the effect of a request: there is one for each."""
+TEXTS, FLAGS = ("sender", "topic", "event", "subject", "address", "language"), ("transactional", "test")
+"""What a request may say of its mail beside template and variables."""
 
 
 def mail_policy(templates: Templates) -> Policy:
@@ -25,9 +27,8 @@ def mail_policy(templates: Templates) -> Policy:
         template, variables = properties.get("template"), properties.get("variables", {})
         if type(template) is not str or type(variables) is not dict:
             return ()
-        about = {name: properties[name] for name in ("sender", "topic", "event") if type(properties.get(name)) is str}
-        if type(properties.get("transactional")) is bool:
-            about["transactional"] = properties["transactional"]
+        about = {name: properties[name] for name in TEXTS if type(properties.get(name)) is str}
+        about |= {name: properties[name] for name in FLAGS if type(properties.get(name)) is bool}
         return (mail_effect(REQUEST, template, variables, recorded.id, **about),)
 
     return Policy(

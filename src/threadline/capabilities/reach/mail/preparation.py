@@ -20,6 +20,7 @@ from threadline.capabilities.reach.mail.order import (
 )
 from threadline.capabilities.reach.mail.projection import WARM_UP, marketing_sent, warm_up_partition
 from threadline.capabilities.reach.mail.templates import Rendered, TemplateFailed, Templates, render
+from threadline.kernel.calendar import zone_of_person
 from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -30,7 +31,6 @@ from threadline.kernel.preparation import Answer, DueEffect, Postponed, Preparat
 from threadline.kernel.sender import EFFECT_PARKED, Outcome
 from threadline.kernel.store import beyond
 from threadline.kernel.time import DAY, SECOND
-from threadline.kernel.zones import zone_of_person
 
 TEMPLATE_FAILED = "template_failed"
 """The reason of a mail that could not be made; it is a dead letter, sent again once its template is right."""
@@ -107,12 +107,12 @@ def _postponed(
         if capped is not None and capped > pending.first_due + mail.give_up_seconds * SECOND:
             return _skipped(pending, "frequency_cap")
         if capped is not None:
-            return Postponed(until=capped)
+            return Postponed(until=capped, why="frequency_cap")
         zone = zone_of_person(view.view("profile"), mail.timezone)
         if mail.quiet_hours is not None and (quiet := mail.quiet_hours.until(zone, at)) is not None:
-            return Postponed(until=quiet)
+            return Postponed(until=quiet, why="quiet_hours")
     warm = counts.until(ports.rows, order.workspace, order.sender, at)
-    return None if warm is None else Postponed(until=warm)
+    return None if warm is None else Postponed(until=warm, why="warm_up")
 
 
 def _prepared(message: Message, occurrence: str, event: str) -> Prepared:

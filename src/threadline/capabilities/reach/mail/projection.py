@@ -70,7 +70,7 @@ def _fold(state: State, recorded: Recorded) -> State | None:
         return None
     if event.type in (EFFECT_PARKED, EFFECT_UNKNOWN) and properties.get("kind") != KIND:
         return None
-    if event.type in _BY_MACHINES and properties.get("machine") is True:
+    if (event.type in _BY_MACHINES and properties.get("machine") is True) or properties.get("test") is True:
         return None
     at, is_sent = event.occurred_at, event.type == MAIL_SENT
     template = properties.get("template")

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.document import BY_HAND, DRAFT
+from threadline.capabilities.reach.mail.blocks import mjml_of
 from threadline.capabilities.reach.mail.definition import FILE, LINKS, SEEN, SHARED, Mail, Template
 from threadline.capabilities.reach.mail.filling import Filled, Filling, faulty_styles, fill, joined, paths_in
 from threadline.kernel.applied import DefinitionHistory
@@ -148,11 +150,17 @@ class Sources(NamedTuple):
     """What a template is made of, as it was read."""
 
     parts: Mapping[str, str]
-    """Part (``subject``, ``html``, ``mjml``, ``text``) -> the name of its source."""
+    """Part (``subject``, ``html``, ``mjml``, ``text``; in another language ``de/subject``) -> name of its source."""
     texts: Mapping[str, str]
     """Name -> source; of a file the name is its path beside the definitions."""
     places: Mapping[str, tuple[str, int]]
     """Name -> file and the number of the line before its first."""
+    lines: Mapping[str, Sequence[str]] = {}
+    """Name -> file and line of each line, of what is made of blocks."""
+    fallback: str = ""
+    """The language of the parts without one; empty where there is only this one."""
+    trait: str = ""
+    """The trait that says which language somebody gets."""
 
     @property
     def version(self) -> str:
@@ -162,24 +170,55 @@ class Sources(NamedTuple):
     @property
     def packed(self) -> bytes:
         """All of it, to be kept."""
-        return canonical_json({"parts": dict(self.parts), "texts": dict(self.texts)})
+        chosen = {"fallback": self.fallback, "trait": self.trait} if self.fallback else {}
+        return canonical_json({"parts": dict(self.parts), "texts": dict(self.texts), **chosen})
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those that there are, the fallback first; none where the template names none."""
+        others = {part.partition("/")[0] for part in self.parts if "/" in part}
+        return (self.fallback, *sorted(others)) if self.fallback else ()
+
+    def parts_in(self, language: str) -> dict[str, str]:
+        """Part -> the name of its source, in a language; empty for the fallback."""
+        before = f"{language}/" if language else ""
+        named = {part: name for part, name in self.parts.items() if part.startswith(before)}
+        return {part.removeprefix(before): name for part, name in named.items() if language or "/" not in part}
+
+    def texts_in(self, language: str) -> dict[str, str]:
+        """The sources without those of other languages; what they include stays."""
+        others = {*self.parts.values()} - {*self.parts_in(language).values()}
+        return {name: text for name, text in self.texts.items() if name not in others}
 
     def place(self, name: str, line: int) -> str:
         """File and line of a line of a source."""
+        if lines := self.lines.get(name):
+            return lines[min(line, len(lines)) - 1]
         file, before = self.places.get(name, (name, 0))
         return f"{file}:{before + line}"
 
 
 def read_sources(template: Template) -> Sources:
     """Read the files of a template. Raises `InvalidDefinition` with every problem, one a line."""
-    folder = Path(template.place.rpartition(":")[0]).parent
+    file_of_definition = template.place.rpartition(":")[0]
+    folder = Path(file_of_definition).parent
     parts: dict[str, str] = {}
     texts: dict[str, str] = {}
     places: dict[str, tuple[str, int]] = {}
+    lines: dict[str, Sequence[str]] = {}
     problems: list[str] = []
     waiting: list[tuple[str, str]] = []
-    for part, (source, place) in template.parts.items():
-        if part != "subject" and FILE.fullmatch(source):
+    languages = template.languages
+    for language, wording in template.wordings.items():
+        if wording.blocks:
+            part = f"{language}/mjml" if language else "mjml"
+            name = parts[part] = f"{template.name}: {f'{language}/' if language else ''}blocks"
+            spoken = language or (languages.fallback if languages is not None else "")
+            made = mjml_of(wording.blocks, wording.preheader, template.accent, spoken)
+            texts[name] = "\n".join(line for line, _ in made)
+            lines[name] = [place or wording.place or template.place for _, place in made]
+    for part, (source, place) in _written_parts(template):
+        if not part.endswith("subject") and FILE.fullmatch(source):
             parts[part] = posixpath.normpath(source)
             waiting.append((parts[part], place))
         else:
@@ -197,6 +236,8 @@ def read_sources(template: Template) -> Sources:
             # Nothing outside the folder of the definitions becomes part of a mail.
             if name.startswith(("/", "..")):
                 raise OSError("it lies outside the folder of the definitions")
+            if file_of_definition in (BY_HAND, DRAFT):
+                raise OSError("a template that is made by hand lies in no folder; write the text itself")
             texts[name] = (folder / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -208,7 +249,26 @@ def read_sources(template: Template) -> Sources:
         problems.append(f"{template.place}: template {template.name!r} has more than {MAIL_TEMPLATE_BYTES_MAX:,} bytes")
     if problems:
         raise InvalidDefinition("\n".join(problems))
-    return Sources(parts, texts, places)
+    if languages is None:
+        return Sources(parts, texts, places, lines)
+    return Sources(parts, texts, places, lines, languages.fallback, languages.trait)
+
+
+def _written_parts(template: Template) -> Iterator[tuple[str, tuple[str, str]]]:
+    """What is filled in of all languages, but for blocks: part -> (its source or file, file and line of it)."""
+    for language, wording in template.wordings.items():
+        for part, written in wording.parts.items():
+            yield (f"{language}/{part}" if language else part), written
+
+
+def language_of(written: Any, known: Sequence[str]) -> str:
+    """Which of some languages somebody gets whose own is written such as ``de``, ``de-AT`` or ``de_AT``: the same, else
+    the nearest that is less exact (RFC 4647, 3.4); empty for none."""
+    by_tag = {language.casefold(): language for language in known}
+    tag = written.strip().partition(".")[0].replace("_", "-").casefold() if isinstance(written, str) else ""
+    while tag and tag not in by_tag:
+        tag = tag.rpartition("-")[0]
+    return by_tag.get(tag, "")
 
 
 def _references(text: str, name: str, place: str, problems: list[str]) -> list[tuple[str, str]]:
@@ -246,10 +306,13 @@ class Rendered(NamedTuple):
 class Compiled:
     """A template, ready to be filled in."""
 
-    def __init__(self, template: Template, sources: Sources) -> None:
+    def __init__(self, template: Template, sources: Sources, language: str = "") -> None:
         self.template = template
         self.sources = sources
         self.version = sources.version
+        self.language = language
+        """The language that is filled in; empty for the fallback."""
+        self._in_language: dict[str, Compiled] = {}
         self._with_subject: dict[str, Compiled] = {}
         self.reads = self._read_paths()
         """The paths that its sources read, such as ``person.traits.plan``."""
@@ -266,17 +329,52 @@ class Compiled:
         """The same with another subject, of the same version. Raises `InvalidDefinition` for what is no template."""
         made = self._with_subject.get(subject)
         if made is None:
-            texts = {**self.sources.texts, self.sources.parts["subject"]: subject}
-            made = Compiled(self.template, self.sources._replace(texts=texts))
+            texts = {**self.sources.texts, self.sources.parts_in(self.language)["subject"]: subject}
+            made = Compiled(self.template, self.sources._replace(texts=texts), self.language)
             made.version = self.version
             if len(self._with_subject) >= SUBJECTS_CACHED:
                 self._with_subject.clear()
             self._with_subject[subject] = made
         return made
 
+    def in_language(self, language: str) -> Compiled:
+        """The same in a language, of the same version; one that there is not is the fallback."""
+        languages = self.sources.languages
+        language = "" if language not in languages[1:] else language
+        if language == self.language:
+            return self
+        if language not in self._in_language:
+            made = self._in_language[language] = Compiled(self.template, self.sources, language)
+            made.version = self.version
+        return self._in_language[language]
+
+    def language_for(self, traits: Mapping[str, Any]) -> str:
+        """The language that somebody with these traits gets; empty where the template has but one."""
+        languages = self.sources.languages
+        return language_of(traits.get(self.sources.trait), languages) or self.sources.fallback
+
+    def known_language(self, language: str) -> str:
+        """The language, if there is the template in it, or none. Raises `InvalidValue`."""
+        languages = self.sources.languages
+        if language and language not in languages:
+            hint = suggestion(language, languages) if languages else "it names none under `languages`"
+            raise InvalidValue(f"this template is not there in {language!r}; {hint}", param="language")
+        return language
+
+    @property
+    def examples(self) -> dict[str, Any]:
+        """The values of variables that have an example."""
+        examples = {name: variable.example for name, variable in self.template.variables.items()}
+        return {name: example for name, example in examples.items() if example is not None}
+
+    @property
+    def shown_language(self) -> str:
+        """The language that is filled in, by its name; empty where the template has but one."""
+        return self.language or self.sources.fallback
+
     def filling(self, values: Mapping[str, Any]) -> Filling:
         """What it is filled in with for somebody."""
-        return Filling(self.sources.parts, self.sources.texts, LINKS, values)
+        return Filling(self.sources.parts_in(self.language), self.sources.texts, LINKS, values)
 
     def rendered(self, filled: list[Any] | Exceeded) -> Rendered | TemplateFailed:
         """The mail that was filled in, or why it was not."""
@@ -296,13 +394,10 @@ class Compiled:
                 if problem := self._unknown(path, known):
                     place = self.sources.place(name, _line_of(source, path))
                     yield f"{place}: template {self.template.name!r}: {problem}"
-        if "mjml" in self.sources.parts:
+        if any(part.rpartition("/")[2] == "mjml" for part in self.sources.parts):
             yield from self._unknown_tags()
-        names = [
-            name
-            for name in self.sources.texts
-            if name not in (self.sources.parts.get("text"), self.sources.parts["subject"])
-        ]
+        plain = {name for part, name in self.sources.parts.items() if part.rpartition("/")[2] in ("text", "subject")}
+        names = [name for name in self.sources.texts if name not in plain]
         for (number, line), problem in faulty_styles([self.sources.texts[name] for name in names]):
             yield f"{self.sources.place(names[number], line)}: template {self.template.name!r}: {problem}"
 
@@ -326,7 +421,7 @@ class Compiled:
                     yield f"{place}: template {self.template.name!r}: MJML has no <{match[1]}>{hint}"
 
     def _read_paths(self) -> frozenset[str]:
-        return frozenset(path for name in self.sources.texts for path in self._paths(name))
+        return frozenset(path for name in self.sources.texts_in(self.language) for path in self._paths(name))
 
     def _paths(self, name: str) -> set[str]:
         """What a source takes from the context. Raises `InvalidDefinition` for what is no template."""
@@ -355,7 +450,8 @@ def compiled(template: Template, sources: Sources) -> Compiled:
 def restored(template: Template, packed: bytes) -> Compiled:
     """A template as it was, from what was kept of it."""
     stored = msgspec.json.decode(packed)
-    return Compiled(template, Sources(stored["parts"], stored["texts"], {}))
+    chosen = {"fallback": stored.get("fallback", ""), "trait": stored.get("trait", "")}
+    return Compiled(template, Sources(stored["parts"], stored["texts"], {}, **chosen))
 
 
 def _line_of(source: str, path: str) -> int:

@@ -15,7 +15,7 @@ from threadline.capabilities.profile.segments.definition import read_segments
 from threadline.capabilities.profile.segments.operations.definitions import Segments
 from threadline.capabilities.reach.broadcasts import repository
 from threadline.capabilities.reach.broadcasts.audience import Resolver
-from threadline.capabilities.reach.broadcasts.definition import Arm, Audience, Broadcast
+from threadline.capabilities.reach.broadcasts.definition import Arm, Audience, Broadcast, is_instant, time_and_zone
 from threadline.capabilities.reach.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.reach.broadcasts.operations.reading import (
     BroadcastId,
@@ -82,17 +82,45 @@ EXAMPLE = CreateParams(
     needs=(("in_zone_of_recipient", "at"),),
 )
 def create(segments: Segments, mail: Mail | None, context: Context, params: CreateParams) -> BroadcastView:
-    """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
+    """Create a broadcast as a draft. The same call again changes nothing; its id can never be used for another."""
+    made = _made(segments, mail, context, params)
+    return view_of(context, repository.create(context.engine.store, context.workspace, made))
+
+
+@shaped_operation(
+    "POST /v1/broadcasts/{id}/edit",
+    BROADCASTS_GROUP,
+    done=("Changed the broadcast {id}",),
+    scope="admin",
+    example=EXAMPLE,
+    needs=(("in_zone_of_recipient", "at"),),
+)
+def edit(segments: Segments, mail: Mail | None, context: Context, params: CreateParams) -> BroadcastView:
+    """Replace a draft: what is not given is as in a new broadcast. A broadcast that was started cannot be edited."""
+    made = _made(segments, mail, context, params)
+    return view_of(context, repository.edit(context.engine, context.workspace, made))
+
+
+def _made(segments: Segments, mail: Mail | None, context: Context, params: CreateParams) -> Created:
+    """The broadcast that is asked for. Raises `InvalidValue` for a mistake."""
     if not NAME.fullmatch(params.id):
         raise InvalidValue("id: lower-case letters, digits, - and _, beginning with a letter or digit", param="id")
     fields = {name: getattr(params, name) for name in Broadcast.__struct_fields__}
+    if params.at:
+        fields["at"], fields["zone"] = time_and_zone(params.at, params.zone)
+        if params.in_zone_of_recipient and is_instant(params.at):
+            raise InvalidValue(
+                "at: an instant is the same for everybody; write a local time, or leave `in_zone_of_recipient` out",
+                param="at",
+            )
     broadcast = Broadcast(**fields)
     broadcast.refuse_mistakes()
     broadcast.refuse_undeclared(mail)
+    broadcast.refuse_subjects()
     Resolver(broadcast.audience).refuse_mistakes(context.engine.catalogue, segments)
     assert mail is not None, "refused above"
     template = mail.templates[broadcast.template]
-    made = Created(
+    return Created(
         id=params.id,
         broadcast=broadcast,
         at=context.engine.recorder.clock(),
@@ -100,7 +128,6 @@ def create(segments: Segments, mail: Mail | None, context: Context, params: Crea
         subject=broadcast.subject or template.subject,
         sender=mail.sender_of(template, broadcast.sender).id,
     )
-    return view_of(context, repository.create(context.engine.store, context.workspace, made))
 
 
 @operation(
@@ -134,5 +161,6 @@ def preview(context: Context, params: BroadcastParams) -> Preview:
 
 
 def declare(definitions: Definitions) -> list[Operation]:
-    """The operation that checks a broadcast against the declared segments, templates and senders."""
-    return [create(read_segments(definitions) or (), read_mail(definitions))]
+    """The operations that check a broadcast against the declared segments, templates and senders."""
+    segments, mail = read_segments(definitions) or (), read_mail(definitions)
+    return [create(segments, mail), edit(segments, mail)]

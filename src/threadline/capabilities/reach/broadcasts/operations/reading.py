@@ -105,7 +105,7 @@ class BroadcastView(msgspec.Struct, kw_only=True):
 
 
 class BroadcastsParams(TimePage, kw_only=True):
-    """Which page of those created in a range of time, and whether with their results."""
+    """Which page of those sent in a range of time, and whether with their results."""
 
     results: WithResults = False
 
@@ -211,7 +211,7 @@ def show(context: Context, params: ShowParams) -> BroadcastView:
 
 @operation("GET /v1/broadcasts", BROADCASTS_GROUP, is_long=_with_results, example=BroadcastsParams(limit=20))
 def list_(context: Context, params: BroadcastsParams) -> BroadcastsPage:
-    """List broadcasts, the newest first, or those created in a range of time."""
+    """List broadcasts by when they are sent and drafts by when they were created, the newest first."""
     stop = time_param(params.stop)
     before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
     start = time_param(params.start)
@@ -222,7 +222,7 @@ def list_(context: Context, params: BroadcastsParams) -> BroadcastsPage:
 
 @operation("GET /v1/broadcasts/{id}/recipients", BROADCASTS_GROUP, example=RecipientsParams(id="spring-sale"))
 def recipients(context: Context, params: RecipientsParams) -> RecipientsPage:
-    """List the recipients of a broadcast, with arm and status, or those of one status."""
+    """List the recipients of a broadcast with variant and status, all or those of one status."""
     store, workspace, after = context.engine.store, context.workspace, checked_cursor(params.cursor, _PERSON)
     repository.get(store, workspace, params.id)
     size = max(params.limit, _BATCH) if params.status else params.limit

@@ -37,11 +37,13 @@ def start(context: Context, params: BroadcastParams) -> BroadcastView:
     created = repository.get(engine.store, workspace, params.id)
     id = repository.job_id(params.id)
     if engine.jobs.find(workspace, id) is None:
-        due = created.broadcast.begins_at(engine.recorder.clock())
+        due, written = repository.begun(engine.store, workspace, params.id, engine.recorder.clock())
         about = {"broadcast": params.id}
         # A draft that was cancelled, if only by now, never starts.
         free = Check(repository.stopped_key(workspace, params.id), 0)
-        engine.jobs.create(workspace, repository.JOB_KIND, id, about, by=context.source, due_at=due, writes=(free,))
+        engine.jobs.create(
+            workspace, repository.JOB_KIND, id, about, by=context.source, due_at=due, writes=(free, *written)
+        )
     return view_of(context, created)
 
 
@@ -53,7 +55,7 @@ def start(context: Context, params: BroadcastParams) -> BroadcastView:
     example=BroadcastParams(id="spring-sale"),
 )
 def pause(context: Context, params: BroadcastParams) -> BroadcastView:
-    """Pause a broadcast: mails that have not left wait until it is resumed."""
+    """Pause a broadcast: mails that have not been sent wait until it is resumed."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
     job = engine.jobs.find(workspace, repository.job_id(params.id))
@@ -92,7 +94,7 @@ def resume(context: Context, params: BroadcastParams) -> BroadcastView:
     example=BroadcastParams(id="spring-sale"),
 )
 def cancel(context: Context, params: BroadcastParams) -> BroadcastView:
-    """Cancel a broadcast for ever: mails that have not left are withdrawn."""
+    """Cancel a broadcast for good: mails that have not been sent are withdrawn."""
     engine, workspace = context.engine, context.workspace
     created = repository.get(engine.store, workspace, params.id)
     repository.stop(engine, workspace, params.id, "cancelled")
@@ -119,7 +121,7 @@ class MeasureParams(Params, kw_only=True):
     example=MeasureParams(id="spring-sale", event="purchase_completed"),
 )
 def measure(context: Context, params: MeasureParams) -> JobView:
-    """Start a job that counts by arm, holdout included, who had an event after being addressed."""
+    """Start a job that counts, for each variant and the control group, who had an event afterwards."""
     engine, workspace = context.engine, context.workspace
     repository.get(engine.store, workspace, params.id)
     now = engine.recorder.now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import msgspec
@@ -37,6 +37,7 @@ class JourneySummary(msgspec.Struct, kw_only=True):
     description: str
     paused_since: Instant | None
     people: Annotated[int, Meta(description="People who are in it.")]
+    templates: Annotated[list[str], Meta(description="The templates of its mails.")]
 
 
 class JourneysListResult(msgspec.Struct, kw_only=True):
@@ -59,10 +60,11 @@ def list_(journeys: Journeys, context: Context, params: NoParams) -> JourneysLis
         JourneySummary(
             name=journey.name,
             version=journey.version,
-            entered_by=entered_by(journey),
+            entered_by=entered_by(journey.trigger),
             description=journey.description,
             paused_since=_paused(paused.get(journey.name)),
-            people=counts(context.engine.rows, context.workspace, journey)[1].total(),
+            people=waiting(context, journey.name).total(),
+            templates=sorted({arm.template for send in journey.sends for arm in send.arms}),
         )
         for journey in journeys
     ]
@@ -101,6 +103,17 @@ class StepCount(msgspec.Struct, kw_only=True):
     people: Annotated[int, Meta(description="People who wait there now.")]
 
 
+@key_fields("version", "label", "people")
+@not_personal
+class Waiting(msgspec.Struct, kw_only=True):
+    """People of one version at a step, which the version in force may not have."""
+
+    step: str
+    version: int
+    label: Annotated[str, Meta(description="What the step does; its name, where that is not known any more.")]
+    people: int
+
+
 @not_personal
 class JourneyView(msgspec.Struct, kw_only=True):
     """A journey, drawn."""
@@ -112,6 +125,8 @@ class JourneyView(msgspec.Struct, kw_only=True):
     paused_since: Instant | None
     people: Annotated[int, Meta(description="People who are in it.")]
     versions: Annotated[dict[str, int], Meta(description="Version -> people who are in it.")]
+    keeps: Annotated[bool, Meta(description="Whether people keep the version with which they entered.")]
+    waiting: Annotated[list[Waiting], Meta(description="Who waits where, the newest version first.")]
     steps: list[StepCount]
     drawing: Annotated[str, Meta(description="A tree of its steps, for terminals.")]
     mermaid: Annotated[str, Meta(description="A flowchart for Mermaid.")]
@@ -123,31 +138,53 @@ class JourneyView(msgspec.Struct, kw_only=True):
 def show(journeys: Journeys, context: Context, params: JourneyParams) -> JourneyView:
     """Show a journey, drawn, with the people at each step."""
     journey = journey_named(journeys, params.name)
-    steps, versions = counts(context.engine.rows, context.workspace, journey)
-    labels = step_labels(journey)
+    there = waiting(context, journey.name)
+    steps, versions = Counter[str](), Counter[int]()
+    for (step, version), people in there.items():
+        steps[step] += people
+        versions[version] += people
+    book = book_of(context)
+    labels = {version: labels_of(book, journey.name, version) for version in versions}
     return JourneyView(
         name=journey.name,
         version=journey.version,
         description=journey.description,
-        entered_by=entered_by(journey),
-        paused_since=_paused(book_of(context).paused.get(journey.name)),
-        people=sum(versions.values()),
+        entered_by=entered_by(journey.trigger),
+        paused_since=_paused(book.paused.get(journey.name)),
+        people=there.total(),
         versions={str(version): count for version, count in sorted(versions.items())},
-        steps=[
-            StepCount(
-                step=node.id,
-                does=step_text(node.step),
-                label=labels[node.id],
-                kind=kind_of(node.step),
-                people=steps[node.id],
-                ways=[Way(to=to, when=when) for when, to in arrows(node)],
-                joins=node.following,
-            )
-            for node in compiled(journey).nodes.values()
+        keeps=journey.on_change == "keep",
+        waiting=[
+            Waiting(step=step, version=version, label=labels[version].get(step, step), people=people)
+            for (step, version), people in sorted(there.items(), key=lambda item: (-item[0][1], item[0][0]))
         ],
+        steps=steps_of(journey, steps),
         drawing=tree(journey, steps),
         mermaid=mermaid(journey, steps),
     )
+
+
+def labels_of(book: Book, journey: str, version: int) -> Mapping[str, str]:
+    """What the steps of a version are called; nothing of one that is not known here."""
+    known = book.version(journey, version)
+    return {} if known is None else step_labels(known.journey)
+
+
+def steps_of(journey: Journey, people: Mapping[str, int]) -> list[StepCount]:
+    """The steps of a journey, each with the people who wait there."""
+    labels = step_labels(journey)
+    return [
+        StepCount(
+            step=node.id,
+            does=step_text(node.step),
+            label=labels[node.id],
+            kind=kind_of(node.step),
+            people=people.get(node.id, 0),
+            ways=[Way(to=to, when=when) for when, to in arrows(node)],
+            joins=node.following,
+        )
+        for node in compiled(journey).nodes.values()
+    ]
 
 
 def entries(rows: IndexRows, workspace: str, journey: str, start: str = "", stop: str | None = None) -> Iterator[Entry]:
@@ -160,13 +197,10 @@ def entries(rows: IndexRows, workspace: str, journey: str, start: str = "", stop
         start = f"{page[-1].sort}\0"
 
 
-def counts(rows: IndexRows, workspace: str, journey: Journey) -> tuple[Counter[str], Counter[int]]:
-    """How many people wait at each step, and how many are in each version."""
-    steps, versions = Counter[str](), Counter[int]()
-    for entry in entries(rows, workspace, journey.name):
-        steps[entry.step] += 1
-        versions[entry.version] += 1
-    return steps, versions
+def waiting(context: Context, journey: str) -> Counter[tuple[str, int]]:
+    """How many people wait at each step, by step and the version that they go by."""
+    there = entries(context.engine.rows, context.workspace, journey)
+    return Counter((entry.step, entry.version) for entry in there)
 
 
 def operations(journeys: Journeys) -> list[Operation]:

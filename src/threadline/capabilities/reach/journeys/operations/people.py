@@ -16,7 +16,7 @@ from threadline.capabilities.foundation.events.parameters import AsOf, Next, Pag
 from threadline.capabilities.reach.journeys.events import RUN_EVENTS
 from threadline.capabilities.reach.journeys.labels import step_label
 from threadline.capabilities.reach.journeys.operations import JOURNEYS_GROUP, Journeys, Name, RunId, journey_named
-from threadline.capabilities.reach.journeys.operations.definitions import entries
+from threadline.capabilities.reach.journeys.operations.definitions import book_of, entries, labels_of
 from threadline.capabilities.reach.journeys.projection import Run, is_paused, runs_of
 from threadline.capabilities.reach.journeys.reacting import ENDINGS
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
@@ -46,7 +46,7 @@ class PersonInJourney(msgspec.Struct, kw_only=True):
     run: RunId
     version: int
     step: str
-    label: Annotated[str, Meta(description="What the step does; its name, where another version is in force.")]
+    label: Annotated[str, Meta(description="What the step does; its name, where that is not known any more.")]
     entered_at: Instant
     until: Annotated[Instant | None, Meta(description="When the wait ends by time; null: by an event alone.")]
 
@@ -71,6 +71,8 @@ def people(journeys: Journeys, context: Context, params: JourneyPeopleParams) ->
     rows = entries(context.engine.rows, context.workspace, journey.name, start, stop)
     page, following = page_of(rows, params.limit, lambda entry: f"{entry.step}/{entry.person}")
     names = context.engine.reader.identifiers_of(context.workspace, [entry.person for entry in page])
+    book = book_of(context)
+    labels = {version: labels_of(book, journey.name, version) for version in {entry.version for entry in page}}
     shown = [
         PersonInJourney(
             person=entry.person,
@@ -78,7 +80,7 @@ def people(journeys: Journeys, context: Context, params: JourneyPeopleParams) ->
             run=entry.run,
             version=entry.version,
             step=entry.step,
-            label=step_label(journeys, journey.name, entry.version, entry.step),
+            label=labels[entry.version].get(entry.step, entry.step),
             entered_at=instant(entry.entered_at),
             until=_time(entry.until),
         )
@@ -127,7 +129,7 @@ class JourneysOfResult(msgspec.Struct, kw_only=True):
     "GET /v1/people/{id}/journeys", JOURNEYS_GROUP, relies_on=("people",), example=JourneysOfParams(id="user_id:42")
 )
 def of(journeys: Journeys, context: Context, params: JourneysOfParams) -> JourneysOfResult:
-    """Show a person's ways through journeys, now or at an instant."""
+    """Show the journeys of a person, now or at an instant."""
     asked = person_as_of(context, params.id, params.as_of)
     state = asked.state(JOURNEYS)
     shown = [
@@ -203,7 +205,7 @@ class JourneyHistoryResult(msgspec.Struct, kw_only=True):
     example=JourneyHistoryParams(id="user_id:42", name="welcome"),
 )
 def history(journeys: Journeys, context: Context, params: JourneyHistoryParams) -> JourneyHistoryResult:
-    """Show one way of a person through a journey, step by step."""
+    """Show a person's path through a journey, step by step."""
     person = context.engine.reader.person(context.workspace, params.id)
     state = context.engine.reader.state(person, JOURNEYS, context.now)
     runs = [run for run in runs_of(state, params.name) if params.run in ("", run.id)]

@@ -173,10 +173,23 @@ def pages_of(
     sections = Definitions([(CANDIDATE, definitions)]).names
     if JOURNEYS not in sections:
         raise InvalidDefinition(f"the candidate has no section `{JOURNEYS}`", param="definitions")
+    return pages_with(engine, workspace, catalogue, tally, known, people, sections - {JOURNEYS})
+
+
+def pages_with(
+    engine: Ports,
+    workspace: str,
+    catalogue: Catalogue,
+    tally: Tally,
+    known: tuple[int, int],
+    people: Sequence[str] | None = None,
+    sections: frozenset[str] = frozenset(),
+) -> Pages:
+    """The trial of a catalogue beside the one in force, page by page; ``sections``: others in which they differ."""
     in_force = engine.catalogue
     remembered = engine.shared.fresh(workspace, JOURNEYS).remembered if in_force.policy(JOURNEYS) is not None else {}
     books = _book(in_force, remembered), _book(catalogue, remembered)
-    replayed = sections - {JOURNEYS} | ({SEGMENTS} if any(map(_goes_by_segments, books)) else set())
+    replayed = sections | ({SEGMENTS} if any(map(_goes_by_segments, books)) else frozenset())
     old = _spec(in_force, books[0], replayed & {SEGMENTS})
     new = _spec(catalogue, books[1], replayed)
     return engine.simulations.replay(workspace, old, new, *known, tally, people=people)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from threadline.capabilities.reach.journeys.events import JOURNEY_ENTERED, JOURNEY_EXITED
+from threadline.capabilities.reach.journeys.events import JOURNEY_ENTERED, JOURNEY_EXITED, RUN_EVENTS
 from threadline.capabilities.reach.journeys.what_if.evaluator import WISHES
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect, Emit
@@ -36,6 +36,11 @@ class Counts:
     """By journey and reason."""
     mails: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     """By journey, step, template and arm."""
+    reached: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """People who came to a step, by journey and step."""
+    people: Counter[str] = field(default_factory=Counter)
+    """People who were in a journey, and those who got mail by it."""
+    mailed: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
@@ -114,12 +119,19 @@ def _by_step(mails: Sequence[WouldSend]) -> Counter[tuple[str, str]]:
 def _counted(counts: Counts, decided: Iterator[tuple[Recorded, Decisions]]) -> list[WouldSend]:
     """Count what one side wants; returns the mails, by time."""
     mails: list[WouldSend] = []
+    reached = set[tuple[str, str]]()
     for recorded, decisions in decided:
         for wish in decisions.get(WISHES, ()):
             if isinstance(wish, Effect):
                 mails.append(_would_send(wish, recorded))
             elif isinstance(wish, Emit):
                 _count_event(counts, wish)
+                if wish.type in RUN_EVENTS:
+                    given = wish.properties
+                    reached.update((given["journey"], step) for step in (*given["path"], given["step"]) if step)
+    counts.reached.update(reached)
+    counts.people.update({journey for journey, _ in reached})
+    counts.mailed.update({mail.journey for mail in mails})
     for mail in mails:
         counts.mails[mail.journey, mail.step, mail.template, mail.arm] += 1
     return sorted(mails)

@@ -51,7 +51,7 @@ class MailAsSent(msgspec.Struct, kw_only=True):
     example=MailAsSentParams(id="user_id:42", message="5118b8d9fca0480f91b3700aa4bdf2b1"),
 )
 def as_sent(templates: Templates, context: Context, params: MailAsSentParams) -> MailAsSent:
-    """Show a mail as it was sent to a person: by the template of then, with what was known then."""
+    """Show a mail as a person got it, with the template and the data of that moment."""
     ports = context.engine
     sent = _sent(context, params)
     record = sent.event.properties
@@ -63,7 +63,7 @@ def as_sent(templates: Templates, context: Context, params: MailAsSentParams) ->
     order = order_of(templates, compiled, view, params.message, {**record, "subject": ""})
     cause = Cause(ports, context.workspace, str(record.get("event") or record.get("cause") or ""))
     order = with_context(order, view, cause, example_links(order))
-    (rendered,) = render(ports.confined, [(compiled, order.context)])
+    (rendered,) = render(ports.confined, [(order.compiled, order.context)])
     if isinstance(rendered, TemplateFailed):
         raise rendered
     return MailAsSent(

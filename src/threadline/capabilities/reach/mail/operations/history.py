@@ -45,6 +45,7 @@ class MailEntry(msgspec.Struct, kw_only=True):
     step: Annotated[str, Meta(description="The step of the journey.")] = ""
     broadcast: Annotated[str, Meta(description="The broadcast that it belongs to.")] = ""
     arm: Annotated[str, Meta(description="The variant that they got.")] = ""
+    rule: Annotated[str, Meta(description="The rule that sent it.")] = ""
     reason: Annotated[str, Meta(description="Why it was not sent, such as `unsubscribed`."), SENTENCE] = ""
 
 
@@ -70,7 +71,7 @@ def history(context: Context, params: MailHistoryParams) -> MailHistoryResult:
     return MailHistoryResult(person=asked.person.id, as_of=asked.shown_at, mails=shown)
 
 
-_DETAILS = ("subject", "journey", "step", "broadcast", "arm", "reason")
+_DETAILS = ("subject", "journey", "step", "broadcast", "arm", "rule", "reason")
 
 
 def _details(outcome: Recorded | None) -> dict[str, str]:
@@ -104,7 +105,7 @@ class MailSentResult(msgspec.Struct, kw_only=True):
     "GET /v1/people/{id}/mail/{template}", MAIL_GROUP, example=MailSentParams(id="user_id:42", template="welcome")
 )
 def sent(context: Context, params: MailSentParams) -> MailSentResult:
-    """Say whether a template was sent to a person, and when."""
+    """Show whether a template was sent to a person, and when."""
     asked = person_as_of(context, params.id, params.as_of)
     counts = _ledger(asked.views(LEDGER.name))["templates"].get(params.template, {"count": 0})
     return MailSentResult(person=asked.person.id, template=params.template, sent=counts["count"] > 0, **counts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -11,12 +10,10 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import checked_id
 from threadline.capabilities.reach.consent.refusal import refusals
 from threadline.capabilities.reach.mail.definition import INBOX
-from threadline.capabilities.reach.mail.message import Message, address_of, message_of
+from threadline.capabilities.reach.mail.message import address_of, message_of
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name, Version
 from threadline.capabilities.reach.mail.order import (
-    PREFERENCES,
-    UNSUBSCRIBE,
     Cause,
     Facts,
     example_links,
@@ -25,19 +22,18 @@ from threadline.capabilities.reach.mail.order import (
     order_of,
     with_context,
 )
+from threadline.capabilities.reach.mail.remarks import remarks
 from threadline.capabilities.reach.mail.templates import Compiled, TemplateFailed, Templates, render
-from threadline.kernel.disclosure import PERSONAL, SENTENCE
+from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, Params, always, shaped_operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.projection import Edge
 
 PREVIEW = "0" * 32
 """Stands for the id of the effect."""
-CLIPPED_BYTES = 102_000
-"""Gmail shows no more of an HTML part."""
-SUBJECT_SHOWN = 70
 
 
 _ADA = (Identifier("user_id", "ada"), Identifier("email", "ada@example.com"))
@@ -53,7 +49,14 @@ class MailPreviewParams(Params, kw_only=True):
     variables: Annotated[
         dict[str, Any] | None, Meta(description="The examples and defaults of those that are absent count.")
     ] = None
+    subject: Annotated[str, Meta(description="Instead of the template's, and filled in like it.", max_length=500)] = ""
+    sender: Annotated[
+        str, names_a("sender"), Meta(description="A declared sender other than the template's.", max_length=64)
+    ] = ""
     event: Annotated[str, Meta(description="The id of the event that it sees.", max_length=64)] = ""
+    language: Annotated[
+        str, Meta(description="One of the template's languages; else the one that the person gets.", max_length=32)
+    ] = ""
     version: Version = ""
 
 
@@ -62,6 +65,7 @@ class MailPreviewResult(msgspec.Struct, kw_only=True):
 
     template: str
     version: str
+    language: Annotated[str, Meta(description="Empty for a template that has but one."), NOT_PERSONAL]
     subject: Annotated[str, PERSONAL]
     sender: Annotated[str, Meta(description="The address that it is from.")]
     recipient: Annotated[str, PERSONAL]
@@ -114,12 +118,6 @@ class _SamplePerson:
         return {step[2]: f"[{step[2]}]" for step in steps if step[:2] == [root, part] and len(step) > 2}
 
 
-def _examples(compiled: Compiled) -> dict[str, Any]:
-    """The values of variables that have an example."""
-    examples = {name: variable.example for name, variable in compiled.template.variables.items()}
-    return {name: example for name, example in examples.items() if example is not None}
-
-
 @shaped_operation(
     "POST /v1/mail/templates/{template}/preview",
     MAIL_GROUP,
@@ -139,7 +137,13 @@ def preview(templates: Templates, context: Context, params: MailPreviewParams) -
     view: PersonView = sample
     if params.person:
         view = ports.reader.as_of(ports.reader.person(context.workspace, params.person), context.now)
-    data = {"template": params.template, "variables": _examples(compiled) | (params.variables or {})}
+    data = {
+        "template": params.template,
+        "variables": compiled.examples | (params.variables or {}),
+        "subject": params.subject,
+        "sender": params.sender,
+        "language": compiled.known_language(params.language),
+    }
     order = order_of(templates, compiled, view, PREVIEW, data)
     warnings = []
     if address_of(order.address) is None:
@@ -165,26 +169,15 @@ def preview(templates: Templates, context: Context, params: MailPreviewParams) -
     return MailPreviewResult(
         template=params.template,
         version=compiled.version,
+        language=order.compiled.shown_language,
         subject=message.rendered.subject,
         sender=order.sender.address,
         recipient=message.recipient.mailbox,
         html=message.rendered.html,
         text=message.rendered.text,
         message=message.octets.decode("utf-8", "replace"),
-        warnings=[*warnings, *_warnings(message)],
+        warnings=[*warnings, *remarks(message)],
     )
-
-
-def _warnings(message: Message) -> Iterator[str]:
-    rendered = message.rendered
-    if len(rendered.subject) > SUBJECT_SHOWN:
-        yield f"the subject has {len(rendered.subject)} characters; most programs show {SUBJECT_SHOWN} at most"
-    if len(rendered.html.encode()) > CLIPPED_BYTES:
-        yield f"the HTML part has {len(rendered.html.encode()):,} bytes; Gmail clips what is beyond {CLIPPED_BYTES:,}"
-    if rendered.html and "<img" in rendered.html and "alt=" not in rendered.html:
-        yield "its pictures have no `alt`, so that readers without pictures see nothing"
-    if not message.order.transactional and not message.order.compiled.reads & {UNSUBSCRIBE, PREFERENCES}:
-        yield "nothing in it leads to `unsubscribe_url` or `preferences_url`; programs without a button need a link"
 
 
 def operations(templates: Templates) -> list[Operation]:

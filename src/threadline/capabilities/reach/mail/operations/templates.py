@@ -11,7 +11,7 @@ from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.reach.mail.definition import SHARED
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.templates import Compiled, Templates, version_of
-from threadline.kernel.disclosure import not_personal
+from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation, Params, shaped_operation
@@ -46,6 +46,7 @@ class MailTemplate(msgspec.Struct, kw_only=True):
     topic: str
     transactional: bool
     parts: Annotated[list[str], Meta(description="subject, html, mjml, text: those that are written.")]
+    languages: Annotated[list[str], Meta(description="Those that there are, the fallback first; none for one alone.")]
     variables: list[MailVariable]
 
 
@@ -53,6 +54,8 @@ class MailTemplatesResult(msgspec.Struct, kw_only=True):
     """Every template, by name."""
 
     templates: list[MailTemplate]
+    senders: Annotated[list[str], Meta(description="The declared senders, by name."), NOT_PERSONAL] = []
+    timezone: Annotated[str, Meta(description="The zone of people who have no trait `timezone`.")] = "UTC"
 
 
 def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
@@ -65,7 +68,8 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
         sender=templates.mail.sender_of(template).id,
         topic=template.topic,
         transactional=template.transactional,
-        parts=list(compiled.sources.parts),
+        parts=list(compiled.sources.parts_in("")),
+        languages=[*compiled.sources.languages],
         variables=[
             MailVariable(
                 name=name,
@@ -82,7 +86,11 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
 @shaped_operation("GET /v1/mail/templates", MAIL_GROUP)
 def templates(templates: Templates, context: Context, params: NoParams) -> MailTemplatesResult:
     """List the mail templates in force."""
-    return MailTemplatesResult(templates=[_template(templates, template) for template in templates])
+    return MailTemplatesResult(
+        templates=[_template(templates, template) for template in templates],
+        senders=sorted(templates.mail.senders),
+        timezone=templates.mail.timezone,
+    )
 
 
 class MailTemplateParams(Params, kw_only=True):
