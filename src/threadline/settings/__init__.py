@@ -21,6 +21,7 @@ from threadline.settings.declared import (
     Settings,
     cache_lifetimes,
     describe,
+    second_factor_roles,
     without_secret,
 )
 from threadline.settings.loading import definition_files, definitions_file, from_environment, load
@@ -36,5 +37,6 @@ __all__ = [
     "describe",
     "from_environment",
     "load",
+    "second_factor_roles",
     "without_secret",
 ]

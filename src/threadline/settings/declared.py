@@ -10,10 +10,12 @@ from msgspec import Meta
 
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.lists import comma_separated
+from threadline.kernel.roles import ROLES, Role
 from threadline.kernel.section import Section
 from threadline.kernel.typed import prepared
 
 PREFIX = "THREADLINE_"
+EVERY_ROLE = "*"
 SECRET = "secret"
 """The unit of settings that nothing may show."""
 
@@ -263,6 +265,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     credential_cache_seconds: Annotated[
         float, _about("seconds", "How long a key that was revoked by another process may still be taken.", ge=0, le=600)
     ] = 5.0
+    second_factor: Annotated[
+        str,
+        _about(
+            "list",
+            "Roles whose accounts sign in to the console with a second factor, such as `admin, operator`; `*` is every "
+            "one. Empty: whoever turns it on.",
+        ),
+    ] = ""
+    oidc_issuer: Annotated[
+        str,
+        _about(
+            "URL",
+            "The OpenID Connect provider that signs people in to the console, as it names itself (`iss`): "
+            "https://id.example.com. Empty: there is none.",
+        ),
+    ] = ""
+    oidc_client_id: Annotated[str, _about("text", "What the provider knows this server as.")] = ""
+    oidc_client_secret: Annotated[
+        str, _about(SECRET, "What this server shows the provider; empty: it is a public client, with PKCE alone.")
+    ] = ""
+    oidc_roles: Annotated[
+        str,
+        _about(
+            "list",
+            "Group of the provider = role here, separated by commas: `staff=viewer, crm-admins=admin`; `*` is "
+            "everybody whom it signs in. Of several roles the last counts, in the order viewer, support, marketer, "
+            "operator, admin. Who has none is refused.",
+        ),
+    ] = ""
+    oidc_scopes: Annotated[
+        str, _about("list", "What is asked of the provider; some give groups only for a scope of their own.")
+    ] = "openid email profile"
+    oidc_groups_claim: Annotated[str, _about("name", "The claim that lists somebody's groups.", min_length=1)] = (
+        "groups"
+    )
+    oidc_name_claim: Annotated[
+        str, _about("name", "The claim that names somebody's account here; without blanks.", min_length=1)
+    ] = "email"
+    oidc_leeway_seconds: Annotated[int, _about("seconds", "How far the provider's clock may be off.", ge=0, le=600)] = (
+        60
+    )
     access_log: Annotated[
         bool,
         _about("switch", "One JSON line on stderr for each request, with its route and never a path, key or token."),
@@ -287,7 +330,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _about(
             "bytes",
             "Memory in which who is written about stays between commits; more helps where many people are active. 0: a "
-            "48th of the memory of the machine or container, from 48 to 96 MB.",
+            "48th of the memory of the machine or container, from 48 to 120 MB.",
             ge=0,
         ),
     ] = 0
@@ -321,8 +364,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about(
             "path",
-            "The folder, on a local disk, of the columns that analytics read where no lake is set. Empty: beside an "
-            "embedded store; a shared store has none.",
+            "The folder, on a local disk, of the columns that analytics and SQL read where no lake is set. Empty: "
+            "beside an embedded store; a shared store has none.",
         ),
     ] = ""
     opensearch: Annotated[
@@ -351,7 +394,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _about(
             "seconds",
             "How long a process goes by the rules it has read where others write to the same store; 0 looks before "
-            "every group of events, which is one read more. Where one process writes, changes count at once.",
+            "every group of events, which is one read more. As often, and not more than once a second, a server looks "
+            "for definitions that were made by hand. Where one process writes, changes count at once.",
             ge=0,
             le=60,
         ),
@@ -528,6 +572,15 @@ def without_secret(url: str) -> str:
     if not there:
         return url
     return f"{scheme}://{_LOGIN.sub('', rest).rpartition('@')[2].rstrip('?&')}"
+
+
+def second_factor_roles(settings: Settings) -> frozenset[Role]:
+    """The roles whose accounts need a second factor. Raises `InvalidSetting` for what is no role."""
+    names = comma_separated(settings.second_factor)
+    for name in names:
+        if name not in (*ROLES, EVERY_ROLE):
+            raise InvalidSetting(f"second_factor: {name!r} is not a role; choose from {', '.join(ROLES)}, or write *")
+    return frozenset(role for role in ROLES if role in names or EVERY_ROLE in names)
 
 
 def cache_lifetimes(settings: Settings) -> dict[str, float]:

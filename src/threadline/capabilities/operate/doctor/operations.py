@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, always, operation
@@ -23,6 +24,9 @@ class FindingView(msgspec.Struct, kw_only=True):
         Meta(description="note: somebody should look at it; fault: something is wrong."),
     ]
     seen: Annotated[str, Meta(description="What was seen, and what to do where it is not well."), SENTENCE]
+    sentence: Annotated[str, Meta(description="How it stands, in a sentence."), SENTENCE] = ""
+    since: Annotated[Instant | None, Meta(description="Since when it is not well, where that is known.")] = None
+    to_do: Annotated[str, Meta(description="What to do about it; empty where it is well."), SENTENCE] = ""
 
 
 class DoctorResult(msgspec.Struct, kw_only=True):
@@ -38,5 +42,15 @@ def doctor(context: Context, params: NoParams) -> DoctorResult:
     findings = context.engine.doctor.findings(context.now)
     return DoctorResult(
         well=all(finding.sign != "fault" for finding in findings),
-        findings=[FindingView(what=finding.what, sign=finding.sign, seen=finding.seen) for finding in findings],
+        findings=[
+            FindingView(
+                what=finding.what,
+                sign=finding.sign,
+                seen=finding.seen,
+                sentence=finding.sentence,
+                since=instant(finding.since) if finding.since else None,
+                to_do=finding.to_do,
+            )
+            for finding in findings
+        ],
     )

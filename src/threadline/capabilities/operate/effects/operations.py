@@ -18,7 +18,7 @@ from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.kernel.time import format_time
 
-EFFECTS_GROUP = Group("effects", "What leaves: queues, dead letters and unknown outcomes.")
+EFFECTS_GROUP = Group("effects", "Mails, webhooks and other effects: queues, failures, unknown outcomes.")
 
 Queued = Annotated[
     str,
@@ -51,7 +51,7 @@ class Line(msgspec.Struct, kw_only=True):
 
 @key_fields("kind", "why", "attempts", "id")
 class UnknownLine(Line, kw_only=True):
-    """An effect that was claimed and of which nobody knows whether it happened."""
+    """An effect that may or may not have happened: it was begun, and its outcome is not known."""
 
     claimed_at: Instant | None
     noted: Annotated[dict[str, Any], Meta(description="What was to be sent, as its preparation has noted it."), FREE]
@@ -85,11 +85,11 @@ def _line(context: Context, effect: UnknownEffect | DeadLetter) -> dict[str, Any
 
 
 class UnknownParams(Page, kw_only=True):
-    """Which page of the effects of which nobody knows whether they happened."""
+    """Which page of the effects whose outcome is not known."""
 
 
 class UnknownPage(msgspec.Struct, kw_only=True):
-    """Effects of which nobody knows whether they happened, by id."""
+    """Effects whose outcome is not known, by id."""
 
     effects: list[UnknownLine]
     next: Next = ""
@@ -97,7 +97,7 @@ class UnknownPage(msgspec.Struct, kw_only=True):
 
 @operation("GET /v1/effects/unknown", EFFECTS_GROUP, scope="admin", example=UnknownParams(limit=20))
 def unknown(context: Context, params: UnknownParams) -> UnknownPage:
-    """List effects that were claimed and of which nobody knows whether they happened."""
+    """List effects that may or may not have happened: they were begun, and their outcome is not known."""
     cursor = checked_cursor(params.cursor, _ID)
     effects = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
     lines = []
@@ -136,7 +136,7 @@ class Resolved(msgspec.Struct, kw_only=True):
     example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
 )
 def resolve(context: Context, params: ResolveParams) -> Resolved:
-    """Record the outcome of an unknown effect: it happened, it is sent again, or it is given up."""
+    """Settle an unknown effect: it happened, send it again, or give it up."""
     properties = {"why": params.why} if params.why else {}
     outcomes = {
         "happened": None,
@@ -207,7 +207,7 @@ class RedrivenEffects(msgspec.Struct, kw_only=True):
     example=RedriveEffectsParams(queue="crm"),
 )
 def redrive(context: Context, params: RedriveEffectsParams) -> RedrivenEffects:
-    """Make effects that were given up on due again."""
+    """Send effects again that were given up on."""
     looked_at = _dead_letters(context, params)
     letters = [letter for letter in looked_at if not params.ids or letter.pending.id in params.ids]
     done = context.engine.delivery.redrive(letters, context.source)
@@ -271,7 +271,7 @@ class QueueLine(msgspec.Struct, kw_only=True):
     claims: Annotated[bool, Meta(description="Whether effects are claimed first, and sent at most once.")]
     waiting: int
     oldest: Annotated[Instant | None, Meta(description="When the first of them is due.")]
-    unknown: Annotated[int, Meta(description="Effects of which nobody knows whether they happened.")]
+    unknown: Annotated[int, Meta(description="Effects whose outcome is not known.")]
     retried: Annotated[int, Meta(description="Of those that wait, how many were tried.")] = 0
     parked: Annotated[int, Meta(description="Effects that were given up on.")] = 0
 

@@ -56,6 +56,26 @@ _OUTCOMES = (
     EFFECT_WITHDRAWN,
     EFFECT_UNKNOWN,
 )
+
+
+def _attempts(subject: Subject) -> Iterator[dict[str, Any]]:
+    for attempt in subject.engine.delivery.attempts_of(subject.person.heads):
+        sent = attempt.exchange
+        yield {
+            "at": shown_time(attempt.at),
+            "url": sent.url,
+            "body": sent.body,
+            "status": sent.status,
+            "answer": sent.answer,
+        }
+
+
+DELIVERIES_FILE = PersonFile(
+    "deliveries",
+    "Calls of other systems",
+    "Calls of the last two weeks that told other systems something about you: what was sent, and what they answered.",
+    _attempts,
+)
 EFFECTS_FILE = PersonFile(
     "effects",
     "Messages to other systems",

@@ -17,7 +17,7 @@ from threadline.kernel.erasure import Certificate, Erasure, certificate_of
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Params, always, operation
 
-ERASURES_GROUP = Group("erasures", "People who were erased: certificates without names.")
+ERASURES_GROUP = Group("erasures", "Erasures of people, with their certificates.")
 
 EVENTS_AT_ONCE = 5_000
 """Events of a person who is erased before the call is answered; a job goes on with further ones."""
@@ -162,6 +162,6 @@ class ErasedIds(msgspec.Struct, kw_only=True):
     example=ErasureParams(id="0123456789abcdef0123456789abcdef"),
 )
 def ids(context: Context, params: ErasureParams) -> ErasedIds:
-    """List the ids of the events that an erasure has taken out of the log."""
+    """List the ids of the events that an erasure removed from the log."""
     context.engine.erasures.find(context.workspace, params.id)
     return ErasedIds(ids=list(context.engine.erasures.ids(context.workspace, params.id)))

@@ -44,8 +44,9 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     drops_results: Annotated[
         bool,
         Meta(
+            title="Results may go too",
             description="Whether the results of broadcasts and templates may go with the events that they are counted "
-            "from: numbers of older mails become 0. Without it a rule about such events is refused."
+            "from: numbers of older mails become 0. Without it a rule about such events is refused.",
         ),
     ] = False
     place: Given = ""

@@ -18,6 +18,8 @@ JOB_KIND = "retention"
 CHANGED, REFRESHING = "changed", "refreshing"
 """Phases of a day: people of whom something was erased were met, and then everybody's segments and leaderboards are
 looked at again, which go by what people are and hear of it by events only."""
+GAP_MAX = 2 * DAY
+"""Between two looks. After a longer one the clock may have made a step, and nothing is erased until the next day."""
 EXPIRING_PAGE = 100
 """People who are looked at together."""
 
@@ -28,6 +30,9 @@ def _step(rules: Sequence[Retention], engine: Ports, job: Job, limit: int) -> St
         done = engine.maintenance.refresh(after, limit)
         return Step(f"{REFRESHING}/{done.next}") if done.next else _tomorrow(engine, job)
     now, expiry = engine.recorder.clock(), engine.erasures.expiry
+    if now - job.changed_at > GAP_MAX:
+        # Nothing brings back what a clock that is a year ahead would erase: whoever keeps it has a day to set it right.
+        return Step(job.cursor, due_at=now + DAY)
     expiry.finish()
     people, following = engine.reader.people(None, after, min(limit, EXPIRING_PAGE))
     counts = Counter(people=len(people))

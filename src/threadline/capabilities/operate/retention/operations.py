@@ -44,7 +44,15 @@ class RetentionPreview(msgspec.Struct, kw_only=True):
     people: Annotated[int, Meta(description="People looked at.")]
     rules: list[RetentionCount]
     projections: Annotated[
-        list[str], Meta(description="What is folded of these types, and so would be as if they had never come.")
+        list[str], Meta(description="What is folded of these types, and would be as if they had never come.")
+    ]
+    carried: Annotated[list[str], Meta(description="What is folded of these types, and stays as it is.")]
+    uncounted: Annotated[
+        dict[str, int],
+        Meta(
+            description="Of how many of them events that are gone do not count any more, by what is folded: its "
+            "definition has changed since, and they cannot be recalculated."
+        ),
     ]
     next: Next = ""
 
@@ -69,12 +77,15 @@ def preview(rules: Sequence[Retention], context: Context, params: RetentionParam
             )
         )
     types = {type for rule in rules for type in rule.types}
-    folding = [
-        projection.name
-        for projection in context.engine.catalogue.projections
-        if types and (projection.handles is None or not types.isdisjoint(projection.handles))
-    ]
-    return RetentionPreview(people=len(people), rules=counts, projections=folding, next=following)
+    folding = [p for p in context.engine.catalogue.projections if any(p.fold_of(type) is not None for type in types)]
+    return RetentionPreview(
+        people=len(people),
+        rules=counts,
+        projections=[projection.name for projection in folding if projection.carries is None],
+        carried=[projection.name for projection in folding if projection.carries is not None],
+        uncounted=context.engine.erasures.expiry.uncounted(people),
+        next=following,
+    )
 
 
 def operations(rules: Sequence[Retention]) -> list[Operation]:
