@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -16,29 +16,21 @@ from typing import Any, NamedTuple
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.exports.curated.reading import Reading, opened, read
-from threadline.exports.curated.writing import write
+from threadline.exports.curated.writing import fold_and_keep
 from threadline.exports.duck import ended_after, explained
-from threadline.exports.lake.compaction import compact
-from threadline.exports.lake.folder import FolderStorage
+from threadline.exports.lake import log_copy
 from threadline.exports.lake.lake import Lake
-from threadline.exports.lake.reading import check_log
+from threadline.exports.lake.log_copy import LogCopy, waits
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.kernel.analytics import Table, filled
-from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
+from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_SECONDS_MAX
 from threadline.kernel.personal import Copy
-from threadline.kernel.store import Store
 
-TAIL_EVENTS = 10_000
-"""Entries of the log from which on the copy is brought up to date."""
 BEHIND_EVENTS_MAX = 50_000
 """Entries behind the copy that are read for a question. With more it waits until the copy has them; where a worker
 keeps the copy up, the answer is as of the last of these: beside a large import it would wait for minutes."""
-FOLDED_MAX = 1_000
-"""People from whom on what was folded of them for a question is put into the copy."""
-FILES_MAX = 200
-"""Files of the copy from which on small ones are put together after it has grown."""
 OPEN_MAX = 4
 """Workspaces whose tables stay open for the next question."""
 NEWER_FILES_MAX = 200
@@ -67,14 +59,12 @@ class Answering:
         self._engine = engine
         self._url = lake
         self._lock = threading.RLock()
-        self._growing = threading.Lock()
-        """The copy is brought up to date by one thread at a time. Questions go on meanwhile: putting its files together
-        takes half a minute at a million events."""
         self._is_kept_up = False
         """Whether a worker of this process brings the copy up to date."""
         self._open: dict[str, _Open] = {}
         self._folder = folder
         """Of the copy; None: a temporary one."""
+        self._made: LogCopy | None = None
         self._stack = ExitStack()
 
     def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
@@ -109,8 +99,8 @@ class Answering:
         """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""
         self._is_kept_up = True
         copy = self._copy()
-        self._grow(copy)
-        return copy.manifest().position
+        copy.grow()
+        return copy.lake.manifest().position
 
     def close(self) -> None:
         """Release files and connections; the next question opens them again."""
@@ -160,20 +150,12 @@ class Answering:
         return None
 
     def _folded(self, workspace: str, reading: Reading, text: str) -> Reading:
-        """The tables, with those in it that are folded person by person.
-
-        Whenever something was recorded tables are opened anew. If the copy did not have what was folded for many, each
-        question to a store that is written to would fold everybody.
-        """
+        """The tables, with those in it that are folded person by person."""
         if self._url or reading.zone is None or not reading.has_to_fold(text):
             return reading
         if reading.is_locked:
             reading = self._anew(workspace)
-        if reading.fold() < FOLDED_MAX:
-            return reading
-        with suppress(Conflict):  # an erasure came between: the next question writes them
-            write(reading)
-        return self._anew(workspace)
+        return self._anew(workspace) if fold_and_keep(reading) else reading
 
     def _anew(self, workspace: str) -> Reading:
         self._open.pop(workspace).close()
@@ -186,70 +168,27 @@ class Answering:
 
     def _copy_if_needed(self) -> Lake | None:
         """The copy; None while the whole log is read quickly."""
-        has_one = self._folder is not None and self._folder.exists()
-        if not has_one and not _waits(self._engine.store, 0, "", TAIL_EVENTS):
+        if self._made is None and self._folder is None and not waits(self._engine.store, 0, "", log_copy.TAIL_EVENTS):
             return None
         copy = self._copy()
-        is_there = has_one and (self._is_current(copy, BEHIND_EVENTS_MAX) or (self._is_kept_up and self._is_ours(copy)))
-        if not is_there:
-            self._grow(copy)
-        return copy
+        if not copy.is_needed:
+            return None
+        is_there = copy.is_current(BEHIND_EVENTS_MAX) or (self._is_kept_up and copy.is_ours())
+        if not copy.is_begun or not is_there:
+            copy.grow()
+        return copy.lake
 
-    def _copy(self) -> Lake:
-        if self._folder is None:
-            self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="threadline-analytics-")))
-            self._stack.callback(self._forget_folder)
-        return Lake(FolderStorage(self._folder))
+    def _copy(self) -> LogCopy:
+        if self._made is None:
+            folder = self._folder
+            if folder is None:
+                folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="threadline-analytics-")))
+                self._stack.callback(self._forget)
+            self._made = LogCopy(self._engine, folder)
+        return self._made
 
-    def _is_ours(self, copy: Lake) -> bool:
-        """Whether it is a copy of this log, of which something is there."""
-        manifest = copy.manifest()
-        with suppress(Conflict):
-            check_log(self._engine.store, copy, manifest)
-            return manifest.position > 0
-        return False
-
-    def _is_current(self, copy: Lake, lacking: int) -> bool:
-        """Whether it is a copy of this log without anybody who was erased, and lacks fewer entries."""
-        store, manifest = self._engine.store, copy.manifest()
-        with suppress(Conflict):
-            check_log(store, copy, manifest)
-            if erased_since(store, manifest.erased)[1] == manifest.erased:
-                return not _waits(store, manifest.position, manifest.cursor, lacking)
-        return False
-
-    def _grow(self, copy: Lake) -> None:
-        """Bring the copy up to date but for what is read quickly, beside questions."""
-        with self._growing:
-            if self._is_current(copy, TAIL_EVENTS):
-                return
-            try:
-                check_log(self._engine.store, copy, copy.manifest())
-            except Conflict:  # the store was put back from a backup, or moved
-                copy.storage.delete([file.name for file in copy.storage.list()])
-            try:
-                sync(self._engine, copy)
-                if len(copy.manifest().files) > FILES_MAX:
-                    compact(self._engine, copy)
-            except Conflict as error:
-                # Another process does the same. What it has not written yet is read from the log.
-                if not copy.manifest().position:
-                    raise Unavailable(f"the columns of analytics are not there yet: {error}") from None
-
-    def _forget_folder(self) -> None:
-        self._folder = None
-
-
-def _waits(store: Store, position: int, cursor: str, events: int) -> bool:
-    """Whether at least so many entries were recorded behind a position."""
-    entries = store.stats().get("log_entries")
-    if entries is not None:
-        return entries - position >= events
-    count = 0
-    while count < events and (page := store.feed(cursor)):
-        count += len(page)
-        cursor = page[-1].cursor
-    return count >= events
+    def _forget(self) -> None:
+        self._made = None
 
 
 COPY = Copy("columns of analytics", Answering.catch_up)

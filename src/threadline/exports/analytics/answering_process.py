@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -29,6 +30,10 @@ from threadline.kernel.search import IndexProgress
 KEEP_UP_SECONDS = 1.0
 """Between two looks whether the columns have to be brought up to date."""
 END_SECONDS_MAX = 10.0
+IDLE_SECONDS = 600.0
+"""Without a question after which the process ends: it has the interpreter, the engine and DuckDB in memory, 234 MB."""
+LEFT_EVENTS_MAX = 50_000
+"""Entries of the log from which on it comes back to keep the columns up, or the next question would wait for them."""
 NICE = 10
 """Requests go first where there are fewer cores than work."""
 
@@ -55,17 +60,36 @@ class _Failed(NamedTuple):
     traceback: str
 
 
+class LogEnd(NamedTuple):
+    """How far the store has come."""
+
+    position: int
+    """Entries of the log; 0: not known."""
+    erased: str
+    """The mark up to which events are erased."""
+
+
 class AnsweringProcess:
     """The analytics of a server: see `Answering`. Thread-safe: one question at a time.
 
     The process begins with the first question, or with the server where columns are there to be kept up. It opens the
-    store for reading, and ends with this process.
+    store for reading, and ends with this process, or when nobody has asked for `IDLE_SECONDS`. It comes back with the
+    next question, with an erasure, or when the columns lack much.
     """
 
-    def __init__(self, opener: Callable[[], Engine], has_columns: Callable[[], bool]) -> None:
+    def __init__(
+        self, opener: Callable[[], Engine], has_columns: Callable[[], bool], log_end: Callable[[str], LogEnd]
+    ) -> None:
         self._opener = opener
         """Must be picklable."""
         self._has_columns = has_columns
+        self._log_end = log_end
+        """The end of the log and of erasures now, from a mark of erasures on."""
+        self._asked_at = 0.0
+        self._idle: threading.Timer | None = None
+        """Ends the process when nobody asks; None: it is not running."""
+        self._left: LogEnd | None = None
+        """Where the log ended when the process was ended because nobody asked."""
         self._lock = threading.Lock()
         self._running: tuple[BaseProcess, Connection] | None = None
         self._was_started = False
@@ -89,6 +113,7 @@ class AnsweringProcess:
             except BaseException:  # its answer would be taken for that of the next question
                 self._end()
                 raise
+            self._asked_at = time.monotonic()
         if isinstance(answer, _Refused):
             raise answer.error()
         if isinstance(answer, _Failed):
@@ -97,8 +122,16 @@ class AnsweringProcess:
 
     @property
     def is_begun(self) -> bool:
-        """Whether there are columns that a process should keep up and none was started for it."""
-        return not self._was_started and not self._is_closed and self._has_columns()
+        """Whether there are columns that a process should keep up and none was started for it, or they lack much."""
+        if self._is_closed or self._running is not None:
+            return False
+        if not self._was_started:
+            return self._has_columns()
+        left = self._left
+        if left is None or not self._has_columns():
+            return False
+        now = self._log_end(left.erased)
+        return now.erased != left.erased or now.position - left.position >= LEFT_EVENTS_MAX
 
     def catch_up(self, limit: int) -> IndexProgress:
         """Start the process, which keeps the columns up by itself."""
@@ -131,9 +164,31 @@ class AnsweringProcess:
         if self._running is None:
             self._running = start(partial(_answer, self._opener), duplex=True)
             self._was_started = True
+            self._end_when_idle(IDLE_SECONDS)
+        self._asked_at = time.monotonic()
         return self._running[1]
 
+    def _end_when_idle(self, seconds: float) -> None:
+        self._idle = threading.Timer(seconds, self._look_if_idle)
+        self._idle.daemon = True
+        self._idle.start()
+
+    def _look_if_idle(self) -> None:
+        with self._lock:
+            if self._running is None or self._idle is not threading.current_thread():
+                return
+            waiting = self._asked_at + IDLE_SECONDS - time.monotonic()
+            if waiting > 0:
+                self._end_when_idle(waiting)
+                return
+            # Before the end: what is recorded meanwhile is not in the columns.
+            self._left = self._log_end("" if self._left is None else self._left.erased)
+            self._end()
+
     def _end(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
         if self._running is None:
             return
         (process, questions), self._running = self._running, None

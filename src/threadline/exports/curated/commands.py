@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, get_args
 
 from threadline.engine.engine import Engine
 from threadline.exports.curated.reading import opened
 from threadline.exports.curated.warehouse import Dialect, Target
-from threadline.exports.curated.writing import curate, dbt, warehouse_sql
+from threadline.exports.curated.writing import curate, dbt, fold_and_keep, warehouse_sql
 from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.log_copy import LogCopy
 from threadline.exports.lake.status import status
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.spark.recipe import MakeCatalogue, recipe
-from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.errors import Forbidden, InvalidSetting, InvalidValue
 from threadline.kernel.time import format_time, from_datetime
 
 COMPACTED_FROM = 250_000
@@ -24,19 +26,42 @@ COMPACTED_FROM = 250_000
 
 
 class LakeCommands:
-    """The commands on a lake, and on the store alone where there is none."""
+    """The commands on a lake; where there is none, queries read a copy of the log in ``columns``, if that is set."""
 
-    def __init__(self, lake: str, workspace: str, make: MakeCatalogue) -> None:
+    def __init__(self, lake: str, columns: Path | None, workspace: str, make: MakeCatalogue) -> None:
         self._lake = Lake(open_storage(lake)) if lake else None
+        self._columns = columns
         self._workspace = workspace
         self._make = make
 
     @contextmanager
-    def query(self, engine: Engine, query: str) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
-        """The names of the columns of a query's result, and its rows."""
-        with opened(engine, self._lake, self._workspace) as reading:
+    def query(
+        self, engine: Engine, query: str, on_progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
+        """The names of the columns of a query's result, and its rows. ``on_progress`` is called while the log is read
+        that no query has read before."""
+        copy = None if self._lake else self._copied(engine, on_progress)
+        lake = self._lake or copy
+        with ExitStack() as stack:
+            reading = stack.enter_context(opened(engine, lake, self._workspace))
+            if copy is not None and reading.has_to_fold(query) and fold_and_keep(reading):
+                stack.close()
+                reading = stack.enter_context(opened(engine, lake, self._workspace))
             reader = reading.run(query)
             yield reader.schema.names, _rows(reader)
+
+    def _copied(self, engine: Engine, on_progress: Callable[[int, int], None]) -> Lake | None:
+        """The copy of the log, brought up to date; None where the whole log is read quickly."""
+        if self._columns is None:
+            return None
+        copy = LogCopy(engine, self._columns)
+        if not copy.is_needed:
+            return None
+        try:
+            copy.grow(on_progress)
+        except (Forbidden, OSError):  # beside a store that may only be read, nothing can be kept
+            return copy.lake if copy.is_ours() else None
+        return copy.lake
 
     def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
         """Write the curated tables: name, rows and bytes of each."""

@@ -12,9 +12,9 @@ from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.features.definition import read_features
 from threadline.capabilities.profile.interests.definition import Interests, read_interests
 from threadline.capabilities.profile.interests.summary import totals
-from threadline.engine.folding.as_of import view_at
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.refold import fold_events
+from threadline.engine.folding.person_view import view_at
+from threadline.engine.folding.refold import fold_events, with_openings_in_place
 from threadline.exports.curated.schema import CONTENT_TOTALS, STREAK_SNAPSHOTS, Kind, Table, feature_vectors
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Edge
@@ -61,6 +61,7 @@ def rows_of(folds: Folds, person: str, events: Sequence[Recorded]) -> Rows:
     """Everything that the folded tables say of a person, from all their events in occurred order; those that count for
     nothing make no day either."""
     events = [recorded for recorded in events if folds.catalogue.event_types.counts(recorded.event)]
+    events = with_openings_in_place(events)
     vectors: list[Row] = []
     streaks = _Streaks(person)
     for instant, following, states in _day_ends(folds.catalogue, events):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -19,8 +20,10 @@ from threadline.exports.curated.warehouse import Dialect, Files, Target, dbt_sou
 from threadline.exports.curated.zone import PEOPLE, Zone
 from threadline.exports.duck import name, text
 from threadline.exports.lake.lake import Lake
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import Conflict, NotFound
 
+FOLDED_MAX = 1_000
+"""People from whom on what was folded of them for a query is put into the copy of the log."""
 FILE_BYTES = 128 * 1_024 * 1_024
 """About so much makes a file."""
 
@@ -58,6 +61,16 @@ def write(reading: Reading) -> list[Curated]:
             done.append(Curated(table, rows, sum(file.bytes for file in written[table])))
     zone.publish(written)
     return [item for item in done if item.table != PEOPLE]
+
+
+def fold_and_keep(reading: Reading) -> bool:
+    """Fold the people of whom something is new; whether it was for many. What they gave is in the files then, for which
+    the tables are to be opened anew: else each query to a store that is written to would fold everybody."""
+    if reading.fold() < FOLDED_MAX:
+        return False
+    with suppress(Conflict):  # an erasure came between: the next query writes them
+        write(reading)
+    return True
 
 
 def warehouse_sql(engine: Engine, lake: Lake, workspace: str, dialect: Dialect, target: Target) -> list[str]:

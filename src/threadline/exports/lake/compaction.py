@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from threadline.engine.reading.lookup import owners
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.columns import with_columns
 from threadline.exports.lake.files import read_table, write_part
-from threadline.exports.lake.identities import identity_table, owners
+from threadline.exports.lake.identities import identity_table
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete
 from threadline.exports.lake.part import IN_ORDER, Part
 from threadline.exports.lake.reading import Parts

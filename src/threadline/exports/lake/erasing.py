@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from threadline.engine.erasure.erased_ids import ErasedPage
+from threadline.engine.reading.lookup import owners
 from threadline.exports.lake.files import read_table, write_part
-from threadline.exports.lake.identities import owners
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete
 from threadline.exports.lake.part import Part
 from threadline.exports.lake.schema import pa

@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.folding.person import thread_key
+from threadline.engine.reading.lookup import owners
 from threadline.exports.lake.part import Part
 from threadline.exports.lake.reading import Range
 from threadline.exports.lake.schema import IDENTITIES, pa
 from threadline.kernel.event import Identifier
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
-from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.store import Store
 
 _REMEMBERED_MAX = 200_000
@@ -81,15 +80,3 @@ def identity_table(rows: Iterable[tuple[str, str, str, int]]) -> Any:
     listed = list(rows)
     arrays = [pa.array([row[at] for row in listed], field.type) for at, field in enumerate(IDENTITIES)]
     return pa.Table.from_arrays(arrays, schema=IDENTITIES)
-
-
-def owners(store: Store, threads: Iterable[str]) -> dict[str, str]:
-    """Whose each of these threads is now. One that nobody has, because its person is erased, is left out."""
-    wanted = sorted(threads)
-    by_thread: dict[str, str] = {}
-    for start in range(0, len(wanted), PAGE_ITEMS_MAX):
-        page = wanted[start : start + PAGE_ITEMS_MAX]
-        for thread, item in zip(page, store.get([thread_key(id) for id in page]), strict=True):
-            if item is not None:
-                by_thread[thread] = item.value.decode()
-    return by_thread

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from threadline.engine.erasure.erased_ids import erased_pages
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
+from threadline.engine.reading.lookup import owners
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.columns import with_columns, with_declared
 from threadline.exports.lake.erasing import without_erased
 from threadline.exports.lake.files import write_part
-from threadline.exports.lake.identities import Identities, owners
+from threadline.exports.lake.identities import Identities
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, Column, File, Lake
 from threadline.exports.lake.part import parts_of
 from threadline.exports.lake.reading import Parts, Range, check_log, read_range

@@ -1,4 +1,4 @@
-"""The one file of the search index that knows the SQLite driver: a connection, and its errors as ours."""
+"""The one file of what is kept in SQLite beside a store that knows the driver: a connection, and its errors as ours."""
 
 from __future__ import annotations
 
@@ -46,8 +46,13 @@ def connect(path: Path | None) -> Connection:
 
 
 def integers(values: Sequence[int]) -> object:
-    """Integers as one value of a statement, for ``IN carray(?)``."""
-    return apsw.carray(array("q", values))
+    """Integers as one value of a statement, for ``IN carray(?)``; of none the lowest one, which is no row's."""
+    return apsw.carray(array("q", values or (-(1 << 63),)))
+
+
+def blobs(values: Sequence[bytes]) -> object:
+    """The same of bytes; of none an empty one, which is no id."""
+    return apsw.carray(tuple(values) or (b"",))
 
 
 def clean(db: Connection, *, rewritten: bool) -> None:
@@ -64,14 +69,30 @@ def clean(db: Connection, *, rewritten: bool) -> None:
 
 
 @contextmanager
-def own_errors(where: str) -> Iterator[None]:
+def transaction(db: Connection) -> Iterator[None]:
+    """A transaction, or a part of the one that is open. It waits for other writers at its beginning."""
+    if not db.get_autocommit():
+        yield
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if not db.get_autocommit():  # a full disk has ended it
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+@contextmanager
+def own_errors(what: str, where: str, setting: str) -> Iterator[None]:
     """The driver's errors as ours, apart from those of a damaged file."""
     try:
         yield
     except apsw.FullError as error:
-        raise StoreFull(f"there is no room for the search index {where}: {error}; the log is untouched") from None
+        raise StoreFull(f"there is no room for {what} {where}: {error}; the log is untouched") from None
     except BusyError as error:
-        raise Unavailable(f"another process has the search index {where} for itself: {error}") from None
+        raise Unavailable(f"another process has {what} {where} for itself: {error}") from None
     except UnwritableError as error:
-        hint = "Name a file that this process may write with the setting search_index."
-        raise Unavailable(f"the search index {where} cannot be written: {error}", hint=hint) from None
+        hint = f"Name a file that this process may write with the setting {setting}."
+        raise Unavailable(f"{what} {where} cannot be written: {error}", hint=hint) from None

@@ -11,25 +11,48 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from threadline.engine.gc_deferred import gc_deferred
-from threadline.exports.search.database import BusyError, Connection, DamageError, clean, connect, own_errors
+from threadline.engine.interpreter import gc_deferred
+from threadline.exports.search.database import (
+    BusyError,
+    Connection,
+    DamageError,
+    clean,
+    connect,
+    own_errors,
+    transaction,
+)
+from threadline.exports.search.people_tables import PeopleTables
 from threadline.exports.search.tables import REWRITE_FROM, Tables
 from threadline.kernel.errors import EventDamaged, InvalidValue, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.event_type import SeenTypes
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX, SEEN_TYPES_MAX
 from threadline.kernel.personal import Copy
-from threadline.kernel.search import Document, Documents, Facets, IndexProgress, IndexStatus, Matches, Query
+from threadline.kernel.search import (
+    Document,
+    Documents,
+    Facets,
+    IndexProgress,
+    IndexStatus,
+    Matches,
+    PeopleMatches,
+    PeopleOf,
+    PeopleQuery,
+    Query,
+)
 from threadline.kernel.store import FeedEntry, is_erased
+from threadline.kernel.time import EARLIEST
 
-LAYOUT = 1
+LAYOUT = 2
 """Rises with every change of the tables or of the documents: an index of another layout is built anew."""
 COMMITTED_PAGES = 5
 """Pages of the feed in one transaction, where so many wait."""
+_NAMING_MAX = 100_000
+"""Threads of which is remembered who their people were said to be."""
 
 log = logging.getLogger("threadline.search")
 
@@ -62,12 +85,14 @@ class _Reached(NamedTuple):
 class EmbeddedIndex:
     """The index of one store. Thread-safe; any number of processes may share the file."""
 
-    def __init__(self, path: Path | None, log: Log, documents: Documents, erased: Erased) -> None:
+    def __init__(self, path: Path | None, log: Log, documents: Documents, erased: Erased, people_of: PeopleOf) -> None:
         self.path = path
         """None: in memory."""
         self._log = log
         self._document_of = documents
         self._erased = erased
+        self._people_of = people_of
+        self._naming = _Naming()
         self._lock = threading.RLock()
         self._db: Connection | None = None
 
@@ -89,6 +114,15 @@ class EmbeddedIndex:
                 counted, values = tables.facets(query, SEARCH_FACETED_MAX)
                 facets = Facets(counted, counted < SEARCH_FACETED_MAX, values)
             return Matches(ids, following, progress, facets)
+
+    def people(self, query: PeopleQuery) -> PeopleMatches:
+        """See `SearchIndex.people`."""
+        with self.opened() as db:
+            progress = self.catch_up(SEARCH_CATCH_UP_EVENTS)
+            number = self._number(db, query.workspace)
+            if number is None:
+                return PeopleMatches({}, True, 0, True, progress)
+            return PeopleMatches(*PeopleTables(db, number).search(query), progress)
 
     def types(self, workspace: str) -> SeenTypes:
         """See `SearchIndex.types`."""
@@ -113,7 +147,7 @@ class EmbeddedIndex:
 
     def rebuild(self) -> None:
         """See `SearchIndex.rebuild`."""
-        with self.opened() as db, _transaction(db):
+        with self.opened() as db, transaction(db):
             self._forget(db)
 
     def status(self) -> IndexStatus:
@@ -130,7 +164,7 @@ class EmbeddedIndex:
         """Everything that a search can depend on: equal for an index that was built anew."""
         with self.opened() as db:
             for number, name in self._workspaces(db):
-                for row in Tables(db, number).contents():
+                for row in chain(Tables(db, number).contents(), PeopleTables(db, number).contents()):
                     yield (name, *row)
 
     def close(self) -> None:
@@ -155,7 +189,13 @@ class EmbeddedIndex:
             # Asked for after the page was read: what was erased meanwhile is in the page, and taken out again.
             ids, mark = self._erased(reached.erased)
             if page or ids or mark != reached.erased:
-                self._take(db, reached, page, ids, mark)
+                try:
+                    is_taken = self._take(db, reached, page, ids, mark)
+                except BaseException:
+                    self._naming.forget()  # what was taken back is to be taken in again
+                    raise
+                if not is_taken:
+                    continue  # another process has taken some of it, perhaps not all
                 taken += len(page)
             if len(page) < size or taken >= limit:
                 position = self._reached(db).position
@@ -183,11 +223,12 @@ class EmbeddedIndex:
                 break
         return entries
 
-    def _take(self, db: Connection, reached: _Reached, page: list[FeedEntry], ids: Collection[str], mark: str) -> None:
+    def _take(self, db: Connection, reached: _Reached, page: list[FeedEntry], ids: Collection[str], mark: str) -> bool:
+        """Take in what follows what was reached; whether the index had still come as far as that and no further."""
         documents = self._documents(page)
-        with _transaction(db):
+        with transaction(db):
             if self._reached(db) != reached:
-                return  # another process has taken them
+                return False
             values = {document.type for document in documents} | {document.rule for document in documents}
             values |= {document.status for document in documents}
             number_of = self._numbers(db, values)
@@ -195,8 +236,12 @@ class EmbeddedIndex:
             for document in documents:
                 by_workspace[document.workspace].append(document)
             for workspace, some in by_workspace.items():
-                (self._tables(db, workspace) or self._create(db, workspace)).add(some, number_of)
-            removed = sum(Tables(db, number).remove(sorted(ids)) for number, _ in self._workspaces(db)) if ids else 0
+                number = self._number(db, workspace) or self._create(db, workspace)
+                Tables(db, number).add(some, number_of)
+                people = PeopleTables(db, number)
+                people.refresh(self._naming.threads_of(some, reached.position), self._people_of)
+                people.seen(_seen(some))
+            removed = sum(self._remove(db, number, ids) for number, _ in self._workspaces(db)) if ids else 0
             if removed:
                 self._forget_values(db)
             if page:
@@ -206,8 +251,20 @@ class EmbeddedIndex:
             db.execute(
                 "UPDATE reached SET (position, cursor, before, last_id, erased) = (?, ?, ?, ?, ?)", (*reached[:4], mark)
             )
+        self._naming.position = reached.position
+        if removed:
+            self._naming.forget()
         if removed and self.path is not None:
             clean(db, rewritten=removed >= REWRITE_FROM)
+        return True
+
+    def _remove(self, db: Connection, number: int, ids: Collection[str]) -> int:
+        """Take documents out of a workspace, and what only they said of who somebody is."""
+        count, beginnings = Tables(db, number).remove(sorted(ids))
+        if beginnings:
+            people = PeopleTables(db, number)
+            people.refresh(people.threads_beginning(beginnings), self._people_of)
+        return count
 
     def _documents(self, page: Sequence[FeedEntry]) -> list[Document]:
         documents, read, document_of = [], self._log.read, self._document_of
@@ -226,7 +283,7 @@ class EmbeddedIndex:
     def opened(self) -> Iterator[Connection]:
         """The database, to which nobody else of this process comes meanwhile."""
         where = "in memory" if self.path is None else str(self.path)
-        with self._lock, own_errors(where):
+        with self._lock, own_errors("the search index", where, "search_index"):
             try:
                 if self._db is None:
                     self._db = self._open()
@@ -241,7 +298,7 @@ class EmbeddedIndex:
         db = connect(self.path)
         try:
             if db.pragma("user_version") != LAYOUT:
-                with _transaction(db):
+                with transaction(db):
                     if db.pragma("user_version") != LAYOUT:
                         self._forget(db)
         except BaseException:
@@ -279,14 +336,19 @@ class EmbeddedIndex:
         return [(int(number), str(name)) for number, name in db.execute("SELECT n, name FROM workspace ORDER BY name")]
 
     def _tables(self, db: Connection, workspace: str) -> Tables | None:
-        row = db.execute("SELECT n FROM workspace WHERE name = ?", (workspace,)).fetchone()
-        return None if row is None else Tables(db, int(row[0]))
+        number = self._number(db, workspace)
+        return None if number is None else Tables(db, number)
 
-    def _create(self, db: Connection, workspace: str) -> Tables:
+    def _number(self, db: Connection, workspace: str) -> int | None:
+        row = db.execute("SELECT n FROM workspace WHERE name = ?", (workspace,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _create(self, db: Connection, workspace: str) -> int:
         db.execute("INSERT INTO workspace (name) VALUES (?)", (workspace,))
-        tables = Tables(db, db.last_insert_rowid())
-        tables.create()
-        return tables
+        number = db.last_insert_rowid()
+        Tables(db, number).create()
+        PeopleTables(db, number).create()
+        return number
 
     def _forget_values(self, db: Connection) -> None:
         """Take out types, rules and statuses that no document has: one may be of an erased person alone."""
@@ -301,20 +363,40 @@ class EmbeddedIndex:
         return numbers
 
 
-@contextmanager
-def _transaction(db: Connection) -> Iterator[None]:
-    """A transaction, or a part of the one that is open. It waits for other writers at its beginning."""
-    if not db.get_autocommit():
-        yield
-        return
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if not db.get_autocommit():  # a full disk has ended it
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
+class _Naming:
+    """The identifiers with which events of a thread came last: with the same again nobody has to be read again."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        """Up to where this process took entries in: another one may have taken in what lies behind."""
+        self._last: dict[str, str] = {}
+
+    def threads_of(self, documents: Sequence[Document], position: int) -> set[str]:
+        """The threads of documents, the first behind a position, that say something new of who somebody is."""
+        if position != self.position or len(self._last) > _NAMING_MAX:
+            self.forget()
+        threads: set[str] = set()
+        last = self._last
+        for document in documents:
+            if document.is_naming:
+                threads.add(document.thread)
+            elif document.naming and last.get(document.thread) != document.naming:
+                last[document.thread] = document.naming
+                threads.add(document.thread)
+        return threads
+
+    def forget(self) -> None:
+        """Take everything for new."""
+        self._last.clear()
+
+
+def _seen(documents: Sequence[Document]) -> dict[str, int]:
+    """By thread, the newest instant at which people were seen."""
+    at_by_thread: dict[str, int] = {}
+    for document in documents:
+        if document.is_activity and document.occurred_at > at_by_thread.get(document.thread, EARLIEST - 1):
+            at_by_thread[document.thread] = document.occurred_at
+    return at_by_thread
 
 
 COPY = Copy("the search index, embedded", EmbeddedIndex.catch_up)

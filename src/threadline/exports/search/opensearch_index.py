@@ -16,11 +16,20 @@ from threadline.engine.damage import DamagedEvents
 from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedPage, consumer_state, cursor_key
 from threadline.exports.search import mapping
 from threadline.exports.search.opensearch import Action, OpenSearch
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import NotConfigured, NotFound
 from threadline.kernel.event_type import SeenTypes
 from threadline.kernel.limits import SEEN_TYPES_MAX
 from threadline.kernel.personal import Copy
-from threadline.kernel.search import Documents, Facets, IndexProgress, IndexStatus, Matches, Query
+from threadline.kernel.search import (
+    Documents,
+    Facets,
+    IndexProgress,
+    IndexStatus,
+    Matches,
+    PeopleMatches,
+    PeopleQuery,
+    Query,
+)
 from threadline.kernel.store import Batch, Delete, Store
 from threadline.kernel.time import Clock, format_time
 
@@ -152,6 +161,11 @@ class OpenSearchIndex:
         following = mapping.cursor_of(hits[query.limit - 1]) if len(hits) > query.limit else ""
         facets = _facets(answer) if query.facets else None
         return Matches([hit["_id"] for hit in hits[: query.limit]], following, progress, facets)
+
+    def people(self, query: PeopleQuery) -> PeopleMatches:
+        """Raise `NotConfigured`: its documents are events, in which people are found by words."""
+        hint = "They are found by the beginnings of words in events that name them, the newest first."
+        raise NotConfigured("OpenSearch has events, and no index of people", hint=hint)
 
     def types(self, workspace: str) -> SeenTypes:
         """See `SearchIndex.types`."""

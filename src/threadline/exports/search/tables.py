@@ -22,6 +22,8 @@ _SLOT_BITS = 15
 _KEY_MIN, _KEY_MAX = -(1 << 63), (1 << 63) - 1
 FACETS = ("type", "rule", "status")
 EVENT, DECISION = "ke", "kd"
+THREAD = "h"
+"""How the term begins that has the first letters of a thread's id."""
 _CURSOR = re.compile(r"-?[0-9]{1,19}")
 REWRITE_FROM = 1_000
 """Documents from which on their removal rewrites the whole index: one by one takes longer."""
@@ -142,8 +144,9 @@ class Tables:
     def _has(self, key: int) -> bool:
         return bool(self._run("SELECT 1 FROM doc# WHERE k = ?", (key,)).fetchone())
 
-    def remove(self, ids: Iterable[str]) -> int:
-        """Take documents out, so that nothing of them is left in the file; how many there were."""
+    def remove(self, ids: Iterable[str]) -> tuple[int, set[str]]:
+        """Take documents out, so that nothing of them is left in the file; how many there were, and how the ids of
+        their threads begin."""
         rows = [row for id in ids if (row := self._row_of(id)) is not None]
         rewrites = len(rows) >= REWRITE_FROM
         if rewrites:
@@ -158,7 +161,8 @@ class Tables:
         if rewrites:
             self._run("INSERT INTO words# (words#) VALUES ('optimize')")
             self._configure("secure-delete", 1)
-        return len(rows)
+        beginnings = {word[1:] for _, _, terms in rows for word in terms.split() if word[0] == THREAD}
+        return len(rows), beginnings
 
     def _row_of(self, id: str) -> tuple[int, str, str] | None:
         row = self._run(
@@ -249,7 +253,7 @@ def _before(cursor: str) -> int:
 
 
 def _terms(document: Document) -> str:
-    terms = f"{EVENT} i{document.id[:12]} h{document.thread[:12]} {term('t', document.type)}"
+    terms = f"{EVENT} i{document.id[:12]} {THREAD}{document.thread[:12]} {term('t', document.type)}"
     if document.rule:
         terms = f"{DECISION}{terms[len(EVENT) :]} {term('r', document.rule)} {term('s', document.status)}"
     for link in document.links:
@@ -268,7 +272,7 @@ def _expression(query: Query) -> str:
     if query.decisions is not None:
         wanted.append(f"terms : {DECISION if query.decisions else EVENT}")
     if query.threads is not None:
-        wanted.append(_any_of(id_term("h", thread) for thread in query.threads))
+        wanted.append(_any_of(id_term(THREAD, thread) for thread in query.threads))
     for kind, values in (("t", [query.type]), ("r", [query.rule]), ("s", [query.status]), ("l", query.links)):
         if any(values):
             wanted.append(_any_of(term(kind, value) for value in values))

@@ -41,14 +41,16 @@ def check_states(store: Store, catalogue: Catalogue, lake: Lake) -> Checked:
     differing: list[str] = []
     for row in stored_rows(store, catalogue):
         events, digest = folded.pop(row.person, (0, b""))
-        if events != row.events:
+        is_same = digest == _digest(row)
+        # Of somebody of whom events were erased the store counts more than a lake can have.
+        if events != row.events and not is_same:
             newer += 1
             continue
         people += 1
-        if digest != _digest(row):
+        if not is_same:
             differing.append(row.person)
     return Checked(people, newer + len(folded), tuple(differing))
 
 
 def _digest(row: PersonRow) -> bytes:
-    return hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
+    return hashlib.blake2b(repr(row._replace(events=0)).encode(), digest_size=16).digest()

@@ -65,7 +65,7 @@ def stored_rows(store: Store, catalogue: Catalogue) -> Iterator[PersonRow]:
     for _, person in pages_of_people(store, catalogue):
         if person.position:
             catch_up(store, catalogue, person)
-            yield _row(catalogue, person.workspace, person.id, person.position, person.latest, person.states)
+            yield _row(catalogue, person.workspace, person.id, person.position, person.latest, person.states.plain())
 
 
 def _row(

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.exports.lake.lake import File, Lake
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of
 from threadline.exports.spark.folding import PersonRow, fold_group

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.exports import duck
 from threadline.exports.lake.lake import File, Lake
 from threadline.exports.lake.storage import Storage

@@ -14,7 +14,7 @@ import msgspec
 
 from threadline.capabilities.profile.features.training import OK, Label, Row
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.exports import duck
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest, partition_of
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of
