@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from typing import Any
 
@@ -32,6 +33,35 @@ def fetched(url: str, accept: str, seconds_max: float, bytes_max: int) -> bytes:
     try:
         with _OPENER.open(request, timeout=seconds_max) as answer:
             return content(answer.read1, seconds_max, bytes_max)
+    except HTTPException as error:
+        raise OSError(f"the answer is broken: {error!r}") from None
+
+
+class _Nowhere(urllib.request.HTTPRedirectHandler):
+    """Follows nothing: what goes with a secret goes where it was sent."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
+        """Raises `OSError`."""
+        fp.close()
+        raise OSError("it redirects, which an address that is sent secrets must not")
+
+
+_STRICT = urllib.request.build_opener(_Nowhere)
+
+
+def answered(
+    url: str, headers: Mapping[str, str], form: bytes | None, seconds_max: float, bytes_max: int
+) -> tuple[int, bytes]:
+    """Status and content of the answer to a request with secrets: a POST of a form, or a GET. Raises `OSError`."""
+    request = urllib.request.Request(url, form, dict(headers))
+    try:
+        with _STRICT.open(request, timeout=seconds_max) as answer:
+            return answer.status, content(answer.read1, seconds_max, bytes_max)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, content(error.read, seconds_max, bytes_max)
     except HTTPException as error:
         raise OSError(f"the answer is broken: {error!r}") from None
 

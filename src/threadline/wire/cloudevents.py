@@ -28,9 +28,8 @@ from threadline.wire.cloudevents_event import (
     is_json,
     key_of,
 )
-from threadline.wire.message import is_no_message, read_json, read_object
+from threadline.wire.message import BLANKS, is_no_message, read_json, read_object, split_array
 from threadline.wire.rejection import Decoded, Rejection, rejection
-from threadline.wire.scan import BLANKS, split_array
 
 __all__ = ["decode", "encode", "is_readable", "is_structured"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ from threadline.kernel.time import EARLIEST, LATEST, format_time, from_datetime,
 from threadline.wire.message import check_identifiers, place_in_time, read_json
 from threadline.wire.rejection import Rejection, rejection
 from threadline.wire.table_mapping import (
+    EXCEL,
     TIME_FORMATS,
     PropertyRule,
     TableMapping,
@@ -37,11 +38,15 @@ Row = Mapping[str, Any]
 _encode_json = msgspec.json.Encoder(enc_hook=str).encode
 _pack = msgspec.msgpack.Encoder(enc_hook=str).encode
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_WITH_COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:([.' \u00a0\u202f\u2019])\d{3})(?:\1\d{3})*)(?:,\d*)?", re.ASCII)
+_BETWEEN_GROUPS = re.compile("[.' \u00a0\u202f\u2019]")
 _WITH_OFFSET = re.compile(r".*\d[Tt ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)\s*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_COLUMN: Any = None
 """In place of a column's name, where none is named; "" may be the name of one."""
 _DIGITS_MAX = 40
+NUMBERS = frozenset({"number", "decimal_comma"})
+"""Readings of which a value that is no text must be a number already."""
 _TYPES_REMEMBERED = 1_000
 _EXACT_DIGITS = 18
 """Digits of a whole number that `Decimal` multiplies by a unit of time without rounding."""
@@ -238,6 +243,8 @@ def _context(row: Row, timezone: PropertyRule | None) -> dict[str, Any]:
 
 
 def _time(row: Row, rule: TimeRule) -> int:
+    if not rule.column:
+        return rule.at
     value = _needed(row, rule.column)
     try:
         at = _instant(value, rule)
@@ -262,6 +269,8 @@ def _instant(value: Any, rule: TimeRule) -> int:
             raise InvalidValue(f"{number[:40]!r} is not a number of seconds or parts of them")
         # Decimal, because a double does not hold the microseconds of a present time exactly.
         return int(Decimal(number) * unit)
+    if rule.format == EXCEL:
+        return _placed(_day_of_spreadsheet(value), rule.zone)
     text = _text(value, rule.column)
     if unit is None:
         moment = datetime.strptime(text, rule.format)  # noqa: DTZ007 — the zone is declared beside the format
@@ -270,6 +279,23 @@ def _instant(value: Any, rule: TimeRule) -> int:
     if rule.zone is None or _WITH_OFFSET.fullmatch(text):
         return at
     return _placed(to_datetime(at).replace(tzinfo=None), rule.zone)
+
+
+_DAY_ZERO = datetime(1899, 12, 30)  # noqa: DTZ001 — the zone is declared beside the format
+_LEAP_DAY = 60
+"""The number by which spreadsheets call 29 February 1900, a day that there was not; before it they are one off."""
+
+
+def _day_of_spreadsheet(value: Any) -> datetime:
+    """The local time that a spreadsheet has as days since the end of 1899 and parts of a day, to the millisecond."""
+    number = str(value).strip().replace(",", ".")
+    if _NUMBER.fullmatch(number) is None:
+        raise InvalidValue(f"{number[:40]!r} is not a day of a spreadsheet such as 45292 or 45292.5")
+    days = Decimal(number)
+    if not 1 <= days < 2_958_466 or int(days) == _LEAP_DAY:
+        raise InvalidValue(f"{number[:40]!r} is not a day between 1900 and 9999 as spreadsheets count them")
+    milliseconds = int((days * 86_400_000).to_integral_value())
+    return _DAY_ZERO + timedelta(days=days < _LEAP_DAY, milliseconds=milliseconds)
 
 
 def _placed(moment: datetime, zone: tzinfo | None) -> int:
@@ -308,7 +334,7 @@ def _property(row: Row, rule: PropertyRule) -> Any:
         return None
     if rule.reading == "plain" or not isinstance(value, str):
         value = _plain(value, rule.column)
-        if rule.reading == "number" and type(value) not in (int, float):
+        if rule.reading in NUMBERS and type(value) not in (int, float):
             raise EventRejected("invalid_value", f"{rule.column!r} holds {type(value).__name__}, not a number")
         return value
     read_text = _TEXT_READERS[rule.reading]
@@ -337,9 +363,18 @@ def _number(text: str, column: str) -> int | float:
     return int(text) if text.lstrip("+-").isdigit() and len(text) < _DIGITS_MAX else _finite(float(text), column)
 
 
+def _number_with_comma(text: str, column: str) -> int | float:
+    """A number as most of Europe and South America writes it, with or without signs between groups of three digits."""
+    text = text.strip()
+    if _WITH_COMMA.fullmatch(text) is None:
+        raise EventRejected("invalid_value", f"{column!r}: {text[:40]!r} is not a number such as 1.234,56")
+    return _number(_BETWEEN_GROUPS.sub("", text).replace(",", "."), column)
+
+
 _TEXT_READERS: Mapping[str, Callable[[str, str], Any] | None] = {
     "plain": None,
     "number": _number,
+    "decimal_comma": _number_with_comma,
     "boolean": _boolean,
     "json": _json,
 }

@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, Literal
 
-from threadline.kernel.errors import EventRejected, InvalidDefinition
+from threadline.kernel.calendar import zone_names, zone_of
+from threadline.kernel.errors import EventRejected, InvalidDefinition, InvalidValue
 from threadline.kernel.event_limits import check_type
 from threadline.kernel.identity import KIND_FORM, is_kind
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.zones import zone_names, zone_of
+from threadline.kernel.time import parse_time
 from threadline.wire.message import json_type
 
-Reading = Literal["plain", "number", "boolean", "json"]
-"""How a cell becomes a property: as it is, or read out of text as a number, a boolean or JSON."""
+Reading = Literal["plain", "number", "decimal_comma", "boolean", "json"]
+"""How a cell becomes a property: as it is, or read out of text as a number, a number with a decimal comma such as
+``1.234,56``, a boolean or JSON."""
 
-_READINGS: tuple[Reading, ...] = ("number", "boolean", "json")
+READINGS: tuple[Reading, ...] = ("number", "decimal_comma", "boolean", "json")
 _PERSON_FIELDS = ("user_id", "anonymous_id", "email", "phone")
 _FIELDS = ("type", "time", "timezone", *_PERSON_FIELDS, "identifiers", "properties", "key")
-TIME_FORMATS = {"iso": 0, "unix": 1_000_000, "unix_ms": 1_000, "unix_us": 1}
-"""Named forms of a time: ISO 8601 text, or a number and how many microseconds one unit of it is."""
+EXCEL = "excel"
+TIME_FORMATS = {"iso": 0, EXCEL: 0, "unix": 1_000_000, "unix_ms": 1_000, "unix_us": 1}
+"""Named forms of a time: ISO 8601 text, the day of a spreadsheet, or a number and how many microseconds one unit of it
+is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,11 @@ class TimeRule:
     """Where the time stands and how it is written; ``zone`` holds for times that do not say their own."""
 
     column: str
+    """Empty: every row has the instant `at`."""
     format: str = "iso"
     """One of `TIME_FORMATS`, or a pattern of `datetime.strptime`."""
     zone: tzinfo | None = None
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,9 @@ def _name(declared: Any, where: str) -> str:
 def _time(declared: Any) -> TimeRule:
     if isinstance(declared, str):
         return TimeRule(_column(declared, "time"))
-    fields = _object(declared, "`time`", ("column", "format", "zone"))
+    fields = _object(declared, "`time`", ("column", "format", "zone", "value"))
+    if "value" in fields:
+        return _constant_time(fields)
     format, zone = fields.get("format", "iso"), fields.get("zone")
     if not isinstance(format, str) or (format not in TIME_FORMATS and "%" not in format):
         known = ", ".join(TIME_FORMATS)
@@ -146,6 +154,15 @@ def _time(declared: Any) -> TimeRule:
     if zone is not None and (not isinstance(zone, str) or zone not in zone_names()):
         raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}")
     return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else zone_of(zone))
+
+
+def _constant_time(fields: Mapping[str, Any]) -> TimeRule:
+    if len(fields) > 1:
+        raise InvalidDefinition("`time` has a constant `value` or a `column`, not both")
+    try:
+        return TimeRule("", at=parse_time(str(fields["value"])))
+    except InvalidValue as error:
+        raise InvalidDefinition(f"`time.value`: {error}") from None
 
 
 def _timezone(declared: Any) -> PropertyRule:
@@ -179,10 +196,10 @@ def _properties(declared: Any) -> tuple[dict[str, PropertyRule], bool]:
 def _property(declared: Any, where: str) -> PropertyRule:
     if isinstance(declared, str):
         return PropertyRule(_column(declared, where))
-    fields = _object(declared, f"`{where}`", ("column", "value", *_READINGS))
-    readings = [reading for reading in _READINGS if fields.get(reading) is True]
-    if any(type(fields.get(reading, False)) is not bool for reading in _READINGS) or len(readings) > 1:
-        raise InvalidDefinition(f"`{where}` may have one of {', '.join(_READINGS)}, with the value true")
+    fields = _object(declared, f"`{where}`", ("column", "value", *READINGS))
+    readings = [reading for reading in READINGS if fields.get(reading) is True]
+    if any(type(fields.get(reading, False)) is not bool for reading in READINGS) or len(readings) > 1:
+        raise InvalidDefinition(f"`{where}` may have one of {', '.join(READINGS)}, with the value true")
     if "value" in fields:
         if "column" in fields or readings:
             raise InvalidDefinition(f"`{where}` has a constant `value` or a `column`, not both")
