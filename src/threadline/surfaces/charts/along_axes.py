@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
@@ -11,6 +11,8 @@ from threadline.surfaces.charts.drawing import Box, Drawing, number
 from threadline.surfaces.charts.scale import Scale, scale, thinned, width_of
 
 HEIGHT = 260
+DOTS_MAX = 150
+"""Points of a line with more have no dot of their own, which nobody could hit: each is a tenth of a kilobyte."""
 _LABEL_MAX = 0.36
 """Of the width, for the labels of rows."""
 
@@ -70,19 +72,32 @@ def lines(drawing: Drawing, chart: Chart, top: float) -> float:
         known = [(places[point.x], point) for point in series.points if point.y is not None and math.isfinite(point.y)]
         _band(drawing, index, [(x, point) for x, point in known if point.low is not None], y)
         known_at = {id(point) for _, point in known}
-        for start, stop in pairwise(series.points):
-            if id(start) in known_at and id(stop) in known_at:
-                unsure = " unsure" if stop.is_uncertain else ""
-                drawing.path(
-                    f"M{number(places[start.x])} {number(y(start.y or 0))}"
-                    f"L{number(places[stop.x])} {number(y(stop.y or 0))}",
-                    f"s{index % 8 + 1} line{unsure}",
-                )
+        joined = [pair for pair in pairwise(series.points) if known_at >= {id(point) for point in pair}]
+        for is_unsure, run in _runs(joined):
+            ends = "L".join(f"{number(places[point.x])} {number(y(point.y or 0))}" for point in run)
+            drawing.path(f"M{ends}", f"s{index % 8 + 1} line{' unsure' if is_unsure else ''}")
         radius = 3.0 if len(known) <= 60 else 1.5
+        in_line = {id(point) for pair in joined for point in pair} if len(known) > DOTS_MAX else set[int]()
         for x, point in known:
-            drawing.dot(x, y(point.y or 0), radius, _fill(index, point), _tip(chart, index, point))
+            if id(point) not in in_line or point is known[-1][1]:
+                drawing.dot(x, y(point.y or 0), radius, _fill(index, point), _tip(chart, index, point))
     _reference(drawing, chart, values, box, upright=True)
     return _x_title(drawing, chart.x, box, box.bottom + 26)
+
+
+def _runs(pairs: Iterable[tuple[Point, Point]]) -> Iterator[tuple[bool, list[Point]]]:
+    """Pieces of a line that hang together and are drawn alike: whether the ends are uncertain, and the points."""
+    run: list[Point] = []
+    was_unsure = False
+    for start, stop in pairs:
+        if run and (run[-1] is not start or was_unsure != stop.is_uncertain):
+            yield was_unsure, run
+            run = []
+        run = run or [start]
+        run.append(stop)
+        was_unsure = stop.is_uncertain
+    if run:
+        yield was_unsure, run
 
 
 def _places(drawing: Drawing, chart: Chart, box: Box) -> dict[str | float, float]:
@@ -94,7 +109,7 @@ def _places(drawing: Drawing, chart: Chart, box: Box) -> dict[str | float, float
         along = span.along(box.left + 6, box.right - 6)
         for tick in span.ticks:
             label = formatted(tick, chart.x.unit, short=True)
-            drawing.text(along(tick), box.bottom + 18, label, "quiet", anchor="middle")
+            drawing.tick(along(tick), box.bottom + 18, label, "quiet")
         return {x: along(x) for x in numbers}
     gap = (box.right - box.left) / len(xs)
     places = {x: box.left + (at + 0.5) * gap for at, x in enumerate(xs)}
@@ -123,7 +138,7 @@ def histogram(drawing: Drawing, chart: Chart, top: float) -> float:
     span = scale(ends, chart.x.unit, zero=False, count=8)
     x = span.along(box.left, box.right)
     for tick in span.ticks:
-        drawing.text(x(tick), box.bottom + 18, formatted(tick, chart.x.unit, short=True), "quiet", anchor="middle")
+        drawing.tick(x(tick), box.bottom + 18, formatted(tick, chart.x.unit, short=True), "quiet")
     for index, series in enumerate(chart.series):
         outline = []
         for point in series.points:
@@ -196,10 +211,10 @@ def _sideways(
     for tick in values.ticks:
         drawing.line(x(tick), box.top, x(tick), box.bottom, "grid" if tick else "axis")
         label = formatted(tick, chart.y.unit, short=True)
-        drawing.text(x(tick), box.bottom + 16, label, "quiet small", anchor="middle")
+        drawing.tick(x(tick), box.bottom + 16, label, "quiet small")
     rows = [box.top + at * row for at in range(len(labels))]
     for y, label in zip(rows, labels, strict=True):
-        drawing.text(box.left - 10, y + row / 2 + 4, label, anchor="end", width=room - 18)
+        drawing.label(box.left - 10, y + row / 2, label, room - 18)
     return box, rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from threadline.surfaces.charts.scale import shortened
+from threadline.surfaces.charts.scale import in_two, shortened, width_of
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
@@ -51,6 +51,18 @@ class Drawing:
         named = f' class="{classes}"' if classes else ""
         placed = f' text-anchor="{anchor}"' if anchor != "start" else ""
         self.elements.append(f'<text x="{number(x)}" y="{number(y)}"{named}{placed}>{escaped(shown)}{whole}</text>')
+
+    def label(self, x: float, y: float, text: str, width: float) -> None:
+        """The name of a row that ends at ``x``: on two lines around ``y`` where it is too long for one."""
+        lines = in_two(text, width)
+        for at, line in enumerate(lines):
+            self.text(x, y + 4 + 14 * at - 7 * (len(lines) - 1), line, anchor="end")
+        if lines != [text]:
+            self.elements[-1] = self.elements[-1].replace("</text>", f"<title>{escaped(text)}</title></text>")
+
+    def tick(self, x: float, y: float, text: str, classes: str) -> None:
+        """What stands below a mark of an axis, within the drawing also at its end."""
+        self.text(min(x, self.width - 0.58 * width_of(text) - 1), y, text, classes, anchor="middle")
 
     def line(self, x1: float, y1: float, x2: float, y2: float, classes: str) -> None:
         """A straight line."""

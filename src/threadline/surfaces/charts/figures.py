@@ -23,7 +23,7 @@ def heat(drawing: Drawing, chart: Chart, top: float) -> float:
     """A row for each series, a cell for each point, darker for more. A cell without a value is not there."""
     columns = list(dict.fromkeys(str(point.x) for series in chart.series for point in series.points))
     names = [series.name for series in chart.series]
-    left = min(max(width_of(name) for name in names) + 22, drawing.width * 0.3)
+    left = min(max(map(width_of, [*names, chart.x.title])) + 26, drawing.width * 0.3)
     cell = min((drawing.width - left - 10) / len(columns), 110.0)
     values = finite(point.y for series in chart.series for point in series.points)
     most = max([abs(value) for value in values if value] or [1.0])
@@ -65,7 +65,7 @@ def funnel(drawing: Drawing, chart: Chart, top: float) -> float:
     thick = BAR if len(chart.series) == 1 else 20
     for at, name in enumerate(names):
         height = thick * len(chart.series)
-        drawing.text(left - 12, top + height / 2 + 4, name, anchor="end", width=left - 16)
+        drawing.label(left - 12, top + height / 2, name, left - 16)
         for index, series in enumerate(chart.series):
             if at >= len(series.points) or series.points[at].y is None:
                 continue

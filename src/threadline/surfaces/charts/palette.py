@@ -41,6 +41,8 @@ DARK = Theme(
     strong="#0c1118",
 )
 
+UNSURE = 0.35
+"""How opaque a cell is whose value may still change: what stands on it is legible on either ground."""
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
 
@@ -64,7 +66,8 @@ def rules(theme: Theme, within: str = ".chart") -> str:
         f"{within} .line.unsure {{ stroke-dasharray: 2 5; }}",
         f"{within} .fill.unsure {{ fill-opacity: .4; stroke-width: 1.5; stroke-dasharray: 4 3; }}",
         f"{within} circle.fill.unsure {{ fill: {theme.ground}; fill-opacity: 1; stroke-dasharray: none; }}",
-        f"{within} .cell.unsure {{ fill-opacity: .55; stroke: {theme.quiet}; stroke-width: 1; stroke-dasharray: 3; }}",
+        f"{within} .cell.unsure {{ fill-opacity: {UNSURE}; stroke: {theme.quiet}; stroke-width: 1; }}",
+        f"{within} .cell.unsure {{ stroke-dasharray: 3; }}",
         f"{within} .faint {{ opacity: .22; }}",
         f"{within} .missing {{ fill: {theme.grid}; opacity: .35; }}",
     ]

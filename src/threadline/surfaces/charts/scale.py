@@ -71,6 +71,16 @@ def shortened(text: str, width: float, size: float = 12) -> str:
     return f"{text.rstrip()}…"
 
 
+def in_two(text: str, width: float, size: float = 12) -> list[str]:
+    """A text on one line, or where that does not do on two, which part between its words; what is over is cut."""
+    if width_of(text, size) <= width:
+        return [text]
+    words, first = text.split(), ""
+    while words and width_of(f"{first} {words[0]}".strip(), size) <= width:
+        first = f"{first} {words.pop(0)}".strip()
+    return [first, shortened(" ".join(words), width, size)] if first and words else [shortened(text, width, size)]
+
+
 def thinned(labels: Sequence[str], length: float, size: float = 12) -> list[int]:
     """Positions of those labels that fit side by side along a length."""
     if not labels:

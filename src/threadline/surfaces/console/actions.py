@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
@@ -16,13 +17,16 @@ from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.asking import Asking
-from threadline.wire.scan import depth, depth_bound
+from threadline.wire.message import depth, depth_bound
+from threadline.wire.multipart import FileForm
 
 FIELDS_MAX = 2_000
 JSON = ":json"
 """Ends the name of a field whose text is JSON."""
 YAML = ":yaml"
 """Ends the name of a field whose text is YAML, as in a file of definitions."""
+ALL = "*"
+"""The name of a field that is a mapping with parameters."""
 LIST = ":list"
 """Ends the name of a field that is one of a list; also a text of several, one a line.
 
@@ -57,11 +61,26 @@ class Form(NamedTuple):
 Pairs = Sequence[tuple[str, str]]
 
 
+def as_fields(form: FileForm) -> bytes:
+    """A form with a file as one without: the field `content` has its bytes in base64, and `name` its name, unless the
+    form gives one."""
+    name = form.file_name.replace("\\", "/").rpartition("/")[2]
+    given = {"content": b64encode(form.content).decode(), "name": name}
+    return urlencode({**given, **{name: value for name, value in form.fields.items() if value}}).encode()
+
+
 def read_form(body: bytes, complete: Callable[[Pairs], Pairs] = lambda pairs: pairs) -> Form:
     """A form as browsers send it; ``complete`` makes one field of several. Raises `InvalidValue` for what is none."""
     pairs = complete(_pairs(body))
-    values: dict[str, Any] = {}
     plain = {name: value for name, value in pairs if name.startswith("_")}
+    values = values_of(pairs)
+    back, then = local_address(plain.get("_back", "")), local_address(plain.get("_then", ""), "")
+    return Form(values, plain.get("_csrf", ""), back, then)
+
+
+def values_of(pairs: Pairs) -> dict[str, Any]:
+    """The parameters that fields say; those that were left empty are left out, and so is what begins with ``_``."""
+    values: dict[str, Any] = {}
     for name, value in pairs:
         if name.startswith("_") or not value.strip():
             continue
@@ -70,7 +89,8 @@ def read_form(body: bytes, complete: Callable[[Pairs], Pairs] = lambda pairs: pa
             values[name] = _json(name, value)
         elif name.endswith(YAML):
             name = name.removesuffix(YAML)
-            values[name] = _yaml(name, value)
+            made = _yaml(name, value)
+            values |= made if name == ALL and isinstance(made, dict) else {name: made}
         elif name.endswith(LIST):
             name = name.removesuffix(LIST)
             before = values.get(name)
@@ -78,9 +98,7 @@ def read_form(body: bytes, complete: Callable[[Pairs], Pairs] = lambda pairs: pa
             values[name] = [*(before if isinstance(before, list) else ()), *lines]
         else:
             values[name] = value.replace("\r\n", "\n")
-    values = _nested(values)
-    back, then = local_address(plain.get("_back", "")), local_address(plain.get("_then", ""), "")
-    return Form(values, plain.get("_csrf", ""), back, then)
+    return _nested(values)
 
 
 def read_fields(body: bytes) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.formats import label, number, short, words
-from threadline.surfaces.console.signing_in import SIGN_IN, SIGNED_IN
+from threadline.surfaces.console.signing_in import OWN_ACTS
 
 SURFACE_NAMES = {"http": "API", "console": "console", "mcp": "an agent", "cli": "command line", "python": "Python"}
 """Surface -> what a page calls it."""
@@ -25,7 +25,7 @@ _KINDS = frozenset({"section", "kind", "type", "outcome"})
 
 def audit_sentence(entry: Mapping[str, Any], operation: Operation | None) -> str:
     """What was done, as a sentence; what was not done because it was refused or has failed says so."""
-    patterns = operation.done if operation is not None else SIGNED_IN if entry["operation"] == SIGN_IN else ()
+    patterns = operation.done if operation is not None else OWN_ACTS.get(entry["operation"], ())
     sentence = next(_sentences(patterns, entry), "") or _summary(entry, operation)
     return sentence if entry["outcome"] == DONE else f"Not done: {sentence[:1].lower()}{sentence[1:]}"
 

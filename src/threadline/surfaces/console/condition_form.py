@@ -9,12 +9,16 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from threadline.capabilities.foundation.conditions import All, AnyOf, Node, Not, Path, Test
+from threadline.capabilities.foundation.conditions.fields import RELATIVE
 from threadline.capabilities.foundation.conditions.operators import OPERATORS
+from threadline.capabilities.foundation.conditions.wording import field_text
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import check_date
 
 PREFIX = "_when"
 """What the names of all fields begin with. The underscore keeps them out of the parameters of an operation."""
+BEYOND = "_beyond"
+"""The field with parts that a form does not show, as JSON; they stay as they are."""
 GROUPS = {
     "all": "all of these are true",
     "any": "at least one of these is true",
@@ -32,6 +36,7 @@ _KINDS_OF = {
 }
 """Kind of an operand, see `Operator` -> the kinds of values that it may be made of."""
 _WHOLE, _BROKEN = re.compile(r"-?[0-9]+"), re.compile(r"[\0\r\n]")
+_CALLED = {"traits": "trait", "features": "feature", "segments": "segment"}
 DAY_LENGTH = len("2026-03-01")
 NOT, DENIED = ":not", "!"
 """What ends a comparison that is an operator with the flag false, such as `exists:not`, and what begins one that is the
@@ -201,9 +206,9 @@ def path_of(field: str) -> Path:
 # --- from a form to a tree ------------------------------------------------------------------------------
 
 
-def tree_of(form: Group) -> Node:
+def tree_of(form: Group, name: str = PREFIX) -> Node:
     """The tree that a form says. Raises `Unfinished` for the first row in which something is missing."""
-    return _tree(form, PREFIX)
+    return _tree(form, name)
 
 
 def _tree(group: Group, name: str) -> Node:
@@ -257,9 +262,13 @@ def typed_value(kind: str, text: str, name: str) -> Any:
 # --- fields of a form in a page ---------------------------------------------------------------------------
 
 
-def read_fields(fields: Mapping[str, str], labels: Mapping[str, str]) -> Group:
+BLANK = Group("all", (Row(),), is_single=True)
+"""A form in which nothing is filled in."""
+
+
+def read_fields(fields: Mapping[str, str], labels: Mapping[str, str], name: str = PREFIX) -> Group:
     """The form that was filled in; ``labels`` gives the field that a name in words stands for."""
-    return _read(fields, PREFIX, labels) or Group("all", (Row(),), is_single=True)
+    return _read(fields, name, labels) or BLANK
 
 
 def _read(fields: Mapping[str, str], name: str, labels: Mapping[str, str]) -> Group | None:
@@ -282,27 +291,65 @@ def _read_row(fields: Mapping[str, str], name: str, labels: Mapping[str, str]) -
     return Row(field, given["is"], given["as"] if is_same else "", given["value"].replace("\r\n", "\n"))
 
 
-def changed(form: Group, action: str) -> tuple[Group, str]:
+def is_blank(form: Group) -> bool:
+    """Whether nothing is filled in."""
+    return all(
+        is_blank(part) if isinstance(part, Group) else not (part.field.strip() or part.value.strip())
+        for part in form.parts
+    )
+
+
+def beyond_of(fields: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters that a form was sent with and does not show, such as conditions that are nested more deeply."""
+    try:
+        value = json.loads(fields.get(BEYOND, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def missing(form: Group) -> Unfinished | None:
+    """What is missing in conditions that may be left out altogether."""
+    try:
+        if not is_blank(form):
+            tree_of(form)
+    except Unfinished as problem:
+        return problem
+    return None
+
+
+def sent_tree(form: Group) -> Node:
+    """The tree that a form says which was sent to an operation. Raises `InvalidValue`."""
+    try:
+        return tree_of(form)
+    except Unfinished as problem:
+        raise InvalidValue(f"a condition is not finished: {problem}", param=problem.name) from None
+
+
+def changed(form: Group, action: str, name: str = PREFIX) -> tuple[Group, str]:
     """The form after a button: ``row``, ``group``, or one of them or ``drop`` with a place such as ``row:0`` or
-    ``drop:0.1``; and the name of what is to be looked at next."""
+    ``drop:0.1``; and the name of what is to be looked at next. Before a bar it may say of which conditions it is."""
+    root, _, action = action.rpartition("|")
+    if root not in ("", name):  # the button of other conditions
+        return form, ""
     what, _, written = action.partition(":")
     path = [int(step) for step in written.split(".") if step.isdigit()]
     inside = form.parts[path[0]] if path and path[0] < len(form.parts) else None
     if what == "drop" and len(path) == 2 and isinstance(inside, Group):
         rest = (*inside.parts[: path[1]], *inside.parts[path[1] + 1 :])
         if rest:
-            return _replaced(form, path[0], inside._replace(parts=rest)), f"{PREFIX}.{path[0]}.how"
+            return _replaced(form, path[0], inside._replace(parts=rest)), f"{name}.{path[0]}.how"
     if what == "drop" and inside is not None:
         rest = (*form.parts[: path[0]], *form.parts[path[0] + 1 :])
-        return form._replace(parts=rest or (Row(),)), f"{PREFIX}.how"
+        return form._replace(parts=rest or (Row(),)), f"{name}.how"
     if what == "row" and isinstance(inside, Group):
         grown = inside._replace(parts=(*inside.parts, Row()))
-        return _replaced(form, path[0], grown), f"{PREFIX}.{path[0]}.{len(inside.parts)}.field"
+        return _replaced(form, path[0], grown), f"{name}.{path[0]}.{len(inside.parts)}.field"
     last = len(form.parts)
     if what == "row":
-        return form._replace(parts=(*form.parts, Row())), f"{PREFIX}.{last}.field"
+        return form._replace(parts=(*form.parts, Row())), f"{name}.{last}.field"
     if what == "group":
-        return form._replace(parts=(*form.parts, Group("any", (Row(),)))), f"{PREFIX}.{last}.0.field"
+        return form._replace(parts=(*form.parts, Group("any", (Row(),)))), f"{name}.{last}.0.field"
     return form, ""
 
 
@@ -322,9 +369,34 @@ class Known(NamedTuple):
     samples: Sequence[Any]
 
 
-def shown(form: Group, known: Mapping[str, Known], problem: Unfinished | None) -> dict[str, Any]:
+def shown(form: Group, known: Mapping[str, Known], problem: Unfinished | None, name: str = PREFIX) -> dict[str, Any]:
     """What the template shows of a form; ``known`` are the fields on offer by path."""
-    return _shown_group(form, PREFIX, "", known, problem)
+    return {**_shown_group(form, name, "", known, problem), "root": name}
+
+
+def shown_with(
+    form: Group, known: Mapping[str, Known], problem: Unfinished | None, name: str = PREFIX
+) -> dict[str, Any]:
+    """The same of a form as it may have been sent, with names in words for fields that are not on offer as well."""
+    fitting = fitted(form, known)
+    return shown(fitting, {**dict(_unseen(fitting)), **known}, problem, name)
+
+
+def _unseen(form: Group) -> Iterator[tuple[str, Known]]:
+    """The fields of a form, each with a name in words, for those that nobody has of whom fields are on offer."""
+    for part in form.parts:
+        if isinstance(part, Group):
+            yield from _unseen(part)
+        elif (path := part.field) and all(steps := path_of(path)):
+            within = next((step for step in steps if step not in RELATIVE), "")
+            label = label_of(field_text(steps), within)
+            yield path, Known(path, label if label.isprintable() else path, "", ())
+
+
+def label_of(text: str, within: str) -> str:
+    """What a field is called: its name, and what it is a part of where the name does not say it."""
+    called = _CALLED.get(within, within)
+    return text if called == "event" or text.startswith(called) else f"{text} ({called})"
 
 
 def _shown_group(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -38,7 +38,12 @@ def _marked(struct: type) -> Mapping[str, msgspec.Meta]:
     for name, hint in get_type_hints(struct, include_extras=True).items():
         marks = [meta for meta in metas_of(hint) if meta in (EVENT_TYPE, BY_EVENT_TYPE)]
         marked |= {name: marks[0]} if marks else {}
-        if get_origin(hint) is list and isinstance(row := get_args(hint)[0], type) and issubclass(row, msgspec.Struct):
+        listed = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        if (
+            get_origin(listed) is list
+            and isinstance(row := get_args(listed)[0], type)
+            and issubclass(row, msgspec.Struct)
+        ):
             marked |= _marked(row)
     return marked
 

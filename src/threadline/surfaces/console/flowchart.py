@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from threadline.capabilities.reach.journeys.outline import ADD
+
 WIDE, HIGH = 224, 58
 """Of a box; its height at least."""
 LINE_HIGH = 17
@@ -13,6 +15,8 @@ APART, EMPTY_WIDE = 28, 150
 """Between two columns, and the width of a way on which there is no step."""
 GAP, LABELED_GAP = 66, 94
 """Between two boxes, and where arrows between them have room for what they say."""
+POINT, POINT_GAP = 28, 30
+"""Height and width of a point at which a step may be put in, and what is between it and a box."""
 BEND = 26
 """How far below a box its arrows turn, and above the next one they come together."""
 EDGE = 16
@@ -47,6 +51,8 @@ class Block(NamedTuple):
     lines: list[Line]
     ends: list[Line]
     """Arrows that leave it below; their last corner is where they do, and they do not know yet where to."""
+    is_point: bool = False
+    """Whether it is nothing but a point."""
 
     def moved(self, x: float, y: float) -> Block:
         """The same elsewhere."""
@@ -57,31 +63,37 @@ class Block(NamedTuple):
             [(id, x + bx, y + by) for id, bx, by in self.boxes],
             [_moved(line, x, y) for line in self.lines],
             [_moved(line, x, y) for line in self.ends],
+            self.is_point,
         )
 
 
 def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The picture: `journeys_show` says how a journey is made, `analytics_journey` what became of people in it."""
+    """The picture: `journeys_show` says how a journey is made, `analytics_journey` what became of people in it. Of one
+    that is being written, `outlined` says how it is made."""
     steps = {step["step"]: step for step in journey["steps"]}
     first = next(iter(steps), "")
     block = _sequence(steps, first, "")
     begin = _box(journey["entered_by"])
-    top = EDGE + begin["high"] + GAP
+    gap = POINT_GAP if any(step["kind"] == ADD for step in journey["steps"]) else GAP
+    top = EDGE + begin["high"] + gap
     block = block.moved(EDGE + max(0, WIDE / 2 - block.axis), top)
-    axis, bottom = block.axis, top + block.height + GAP
+    axis, bottom = block.axis, top + block.height + gap
     lines = [Line(START, first, "", [(axis, EDGE + begin["high"]), (axis, top)]), *block.lines]
     lines += [_joined(line, "", axis, bottom) for line in block.ends]
     reached = {step["step"]: step for step in flow["steps"]} if flow else {}
     passed = {(arrow["step"], arrow["next"]): arrow["runs"] for arrow in flow["arrows"]} if flow else {}
     passed[START, first] = flow["entered"] if flow else 0
-    boxes = [
+    placed = [
         {**steps[id], **_lost(reached.get(id)), **_box(steps[id]["does"]), "x": x - WIDE / 2, "y": y}
         for id, x, y in block.boxes
     ]
+    boxes = [box for box in placed if box["kind"] != ADD]
+    points = [{"step": id, "x": x - POINT / 2, "y": y} for id, x, y in block.boxes if steps[id]["kind"] == ADD]
     right = max([axis + WIDE / 2, *(box["x"] + WIDE + (LOSS if box["left"] else 0) for box in boxes)])
     right = max([right, *(x + EMPTY_WIDE / 2 for line in lines for x, _ in line.corners)])
     return {
         "boxes": boxes,
+        "points": points,
         "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
         "width": right + EDGE,
         "height": bottom + 40 + EDGE,
@@ -102,17 +114,22 @@ def _sequence(steps: Mapping[str, Mapping[str, Any]], first: str, stop: str) -> 
         step = steps[first]
         branches = len(step["ways"]) > 1
         parts.append(_branching(steps, step) if branches else _single(step))
-        if step["kind"] == "exit":
+        if _is_end(step):
             break
         first = step["joins"] if branches else step["ways"][0]["to"]
     return _stacked(parts)
 
 
 def _single(step: Mapping[str, Any]) -> Block:
-    high = _box(step["does"])["high"]
-    end = Line(step["step"], "", "", [(WIDE / 2, high)])
-    ends = [] if step["kind"] == "exit" else [end]
-    return Block(WIDE, high, WIDE / 2, [(step["step"], WIDE / 2, 0)], [], ends)
+    is_point = step["kind"] == ADD
+    wide, high = (EMPTY_WIDE, POINT) if is_point else (WIDE, _box(step["does"])["high"])
+    ends = [] if _is_end(step) else [Line(step["step"], "", "", [(wide / 2, high)])]
+    return Block(wide, high, wide / 2, [(step["step"], wide / 2, 0)], [], ends, is_point)
+
+
+def _is_end(step: Mapping[str, Any]) -> bool:
+    """Whether nobody goes on from a step; one that is being written may have others after it all the same."""
+    return step["kind"] == "exit" and not step["ways"][0]["to"]
 
 
 def _branching(steps: Mapping[str, Mapping[str, Any]], step: Mapping[str, Any]) -> Block:
@@ -145,11 +162,12 @@ def _stacked(parts: Sequence[Block]) -> Block:
     lines: list[Line] = []
     ends: list[Line] = []
     y = 0.0
-    for block in parts:
-        part = block.moved(axis - block.axis, y)
-        lines += [*(_joined(line, part.boxes[0][0], axis, y) for line in ends), *part.lines]
-        boxes, ends, y = boxes + part.boxes, part.ends, y + part.height + GAP
-    return Block(width, y - GAP, axis, boxes, lines, ends)
+    for before, block in pairwise([parts[0], *parts]):
+        gap = 0 if not boxes else POINT_GAP if before.is_point or block.is_point else GAP
+        part = block.moved(axis - block.axis, y + gap)
+        lines += [*(_joined(line, part.boxes[0][0], axis, y + gap) for line in ends), *part.lines]
+        boxes, ends, y = boxes + part.boxes, part.ends, y + gap + part.height
+    return Block(width, y, axis, boxes, lines, ends)
 
 
 def _moved(line: Line, x: float, y: float) -> Line:

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from minijinja import Environment, safe
 
 from threadline.kernel.chart import Chart
+from threadline.kernel.counted import counted
 from threadline.surfaces.charts.palette import style_sheet
 from threadline.surfaces.charts.svg import svg
 from threadline.surfaces.console.formats import (
@@ -24,16 +25,20 @@ from threadline.surfaces.console.formats import (
     date,
     day_field,
     label,
+    lasting,
     measured,
     number,
     outcome,
     percent,
+    plain,
     short,
+    spoken,
     time_field,
     timed,
     words,
 )
 from threadline.surfaces.console.naming import called
+from threadline.surfaces.console.presets import presets
 from threadline.surfaces.console.sentences import EventWords, event_name, gist
 
 HERE = "threadline.surfaces.console"
@@ -56,6 +61,15 @@ DOCUMENT_HEADERS = {
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
 }
 """Of what somebody else wrote, such as a mail, in a frame: its styles count there, and nothing else."""
+
+
+def document_headers(pictures: str) -> dict[str, str]:
+    """Those of a document, in which pictures below one address are shown as well; empty: none is."""
+    policy = DOCUMENT_HEADERS["content-security-policy"]
+    shown = policy.replace("img-src data:", f"img-src data: {pictures}/") if pictures else policy
+    return {**DOCUMENT_HEADERS, "content-security-policy": shown}
+
+
 STATIC_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -148,7 +162,7 @@ def filled_so_far(value: Any) -> str:
 
 def help_text(value: Any) -> str:
     """What a field is for; a name between backticks is code."""
-    return safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(str(value))))
+    return safe(re.sub(r"(`+)([^`]+)\1", r"<code>\2</code>", html.escape(str(value)).replace("-&gt;", "→")))
 
 
 def breakable(value: Any) -> str:
@@ -162,5 +176,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
     "time_field": time_field, "timed": timed, "help": help_text, "filled": filled_so_far, "event_name": event_name,
+    "presets": presets, "counted": counted, "lasting": lasting, "plain": plain, "spoken": spoken,
 }  # fmt: skip
 """What templates write behind a bar, beside events in words."""

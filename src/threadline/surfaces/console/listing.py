@@ -9,7 +9,19 @@ from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.fields import fields_of
 
 Kind = Literal[
-    "text", "words", "mono", "number", "when", "status", "person", "event", "value", "chips", "link", "detail"
+    "text",
+    "words",
+    "mono",
+    "number",
+    "when",
+    "status",
+    "person",
+    "event",
+    "value",
+    "chips",
+    "link",
+    "detail",
+    "spoken",
 ]
 
 

@@ -31,6 +31,7 @@ MONTHS = (
 _CONDITIONED = re.compile(r"(.*?) (\{.*\})", re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)\}")
 _ONE = re.compile(r"\b1 (point|freeze|time)s\b")
+_ADDRESS = re.compile(r"[@/]")
 _IDS = re.compile(r"[0-9a-f]{12,}([./]|$)")
 _UNSAID = frozenset({"policy", "kind", "occurrence", "draw", "provider_id", "transactional"})
 """Members that say nothing to a reader of a list; the page of the event has them."""
@@ -154,7 +155,10 @@ def _shown(type: EventType, name: str, value: Any) -> str:
     if name == "status":
         return outcome(value)
     value = _plain(type, name, value)
-    return number(value) if isinstance(value, (int, float)) else short(words(value), 60)
+    if isinstance(value, (int, float)):
+        return number(value)
+    # An address is no name: what stands between its parts is not a blank.
+    return short(value if _ADDRESS.search(str(value)) else words(value), 60)
 
 
 def _plain(type: EventType, name: str, value: Any) -> Any:

@@ -1,20 +1,33 @@
-"""Signing in to the console: a session for a password or a token, and an entry of the audit log for what came of it."""
+"""Signing in to the console, and what somebody does about their own account: each is an entry of the audit log."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
+from threadline.engine.accounts import Opened, Session
 from threadline.engine.engine import Engine
+from threadline.engine.second_factors import Enrolled
 from threadline.kernel.audit import AuditEntry
-from threadline.kernel.errors import TooManyRequests, Unauthorized
+from threadline.kernel.errors import Forbidden, TooManyRequests, Unauthorized
 from threadline.kernel.limits import SIGN_IN_NOTES_MAX
 from threadline.kernel.time import HOUR, Clock
 
+T = TypeVar("T")
+
 SIGN_IN = "sign_in"
 """What the audit log calls it, beside the names of operations."""
-SIGNED_IN = ("Signed in as {name}", "Signed in")
-"""What was done, as the `done` of an operation says it."""
+OWN_ACTS: Mapping[str, tuple[str, ...]] = {
+    SIGN_IN: ("Signed in as {name}", "Signed in"),
+    "password_change": ("Changed their password",),
+    "password_set": ("Set the password of {name} with a link",),
+    "recovery_codes_renew": ("Got new recovery codes",),
+    "second_factor_enrol": ("Turned their second factor on",),
+    "second_factor_drop": ("Turned their second factor off",),
+}
+"""What somebody does about their own account, as the `done` of an operation says it."""
 
 
 class FailureNotes:
@@ -39,42 +52,64 @@ class FailureNotes:
         return self._left_out.pop(workspace, 0)
 
 
-def sign_in(engine: Engine, failures: FailureNotes, workspace: str, name: str, secret: str, address: str) -> str:
-    """The secret of a new session: of an account by its password, or without a name of a token. It raises what
-    `Accounts.sign_in` raises.
+class Attempt(NamedTuple):
+    """Somebody who wants in, as the audit log will name them."""
 
-    A failure with a name that is nobody's is noted in ``workspace``, without the name: many have typed a password
-    there.
-    """
-    given: dict[str, Any] = {"address": address} if address else {}
+    credential: str
+    """``account`` or ``token``."""
+    workspace: str
+    """Where a failure with a name that is nobody's is noted."""
+    name: str = ""
+    """Of the account, where one is named."""
+    given: Mapping[str, Any] = MappingProxyType({})
+    """Where it came from, and by what: no secrets."""
+
+
+def sign_in(engine: Engine, failures: FailureNotes, attempt: Attempt, work: Callable[[], T]) -> T:
+    """What work gives, which begins a session or asks for more. A failure is noted, without a name that is nobody's:
+    many have typed a password there. Raises what the work raises."""
     try:
-        if name:
-            session, made = engine.accounts.sign_in(name, secret, address)
-        else:
-            session, made = engine.accounts.sign_in_with_token(secret)
-    except (Unauthorized, TooManyRequests) as error:
-        account = engine.accounts.named(name)
-        workspace = workspace if account is None else account.workspace
+        made = work()
+    except (Unauthorized, TooManyRequests, Forbidden) as error:
+        account = engine.accounts.named(attempt.name)
+        workspace = attempt.workspace if account is None else account.workspace
         left_out = failures.left_out(workspace)
         if left_out is not None:
             about = {} if account is None else {"name": account.name}
-            given |= {"left_out": left_out} if left_out else {}
-            engine.audit_log.note(workspace, _entry(engine, "", bool(name), about, given, error.code))
+            given = {**attempt.given, **({"left_out": left_out} if left_out else {})}
+            note(engine, workspace, SIGN_IN, attempt.credential, about=about, given=given, outcome=error.code)
         raise
-    engine.audit_log.note(session.workspace, _entry(engine, session.name, bool(name), {}, given, "done"))
+    if (session := _session(made)) is not None:
+        note(engine, session.workspace, SIGN_IN, attempt.credential, who=session.name, given=attempt.given)
     return made
 
 
-def _entry(
-    engine: Engine, who: str, by_password: bool, about: dict[str, str], given: dict[str, Any], outcome: str
-) -> AuditEntry:
-    return AuditEntry(
+def _session(made: object) -> Session | None:
+    """The session that has begun; None: something more is asked for."""
+    opened = made.opened if isinstance(made, Enrolled) else made
+    return opened.session if isinstance(opened, Opened) else None
+
+
+def note(
+    engine: Engine,
+    workspace: str,
+    operation: str,
+    credential: str = "account",
+    *,
+    who: str = "",
+    about: Mapping[str, str] = MappingProxyType({}),
+    given: Mapping[str, Any] = MappingProxyType({}),
+    outcome: str = "done",
+) -> None:
+    """An entry of the audit log about somebody's own account."""
+    entry = AuditEntry(
         at=engine.clock(),
         who=who,
-        credential="account" if by_password else "token",
+        credential=credential,
         surface="console",
-        operation=SIGN_IN,
-        object=about,
-        given=given,
+        operation=operation,
+        object=dict(about),
+        given=dict(given),
         outcome=outcome,
     )
+    engine.audit_log.note(workspace, entry)

@@ -14,6 +14,9 @@ from threadline.surfaces.console.following import follow
 SEARCHED = ("text", "kind", "type", "person", "rule", "status", "start", "stop")
 """What the form asks for; each is a parameter of the search."""
 PAGE = 30
+READ, READS_MAX, OWN_MIN = 75, 2, 15
+"""Events that are read at once of a page on which what Threadline noted is folded, how often it is read on, and with
+how many events of people's own it is enough."""
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -23,8 +26,18 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 def _found(asking: Asking) -> Mapping[str, Any]:
     asked = {name: asking.query.get(name) for name in SEARCHED}
     is_asked = any(asked.values()) or "cursor" in asking.query
-    results = asking.ask("search_find", **asked, cursor=asking.query.get("cursor"), limit=PAGE, facets=is_asked)
-    return {"found": results, "is_asked": is_asked}
+    is_folded = not any(asked.values()) and not asking.query.get("all")
+    limit, cursor = READ if is_folded else PAGE, asking.query.get("cursor")
+    results = asking.ask("search_find", **asked, cursor=cursor, limit=limit, facets=is_asked)
+    calls = len(asking.calls)
+    # What Threadline notes by itself is folded: more is read until people have done something.
+    for _ in range(READS_MAX if is_folded else 0):
+        if not results["next"] or sum(asking.words.is_own(hit["event"]) for hit in results["hits"]) >= OWN_MIN:
+            break
+        further = asking.ask("search_find", cursor=results["next"], limit=READ)
+        results = {**further, "hits": results["hits"] + further["hits"]}
+    del asking.calls[calls:]
+    return {"found": results, "is_asked": is_asked, "is_folded": is_folded}
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:

@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from threadline.capabilities.ask.search.words import folded
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.formats import at
+from threadline.surfaces.console.formats import at, label, words
 from threadline.surfaces.console.naming import called
+from threadline.surfaces.console.screens.analytics import GROUP, analyses_of
 
 EACH_MAX = 6
+ENTRIES_MAX = 500
+
+
+class Named(NamedTuple):
+    """Definitions that are found by their names."""
+
+    operation: str
+    member: str
+    """Of the answer: the entries."""
+    name: str
+    """Of an entry: what its address has."""
+    kind: str
+    path: str
+    shown: Callable[[Any], str] = words
+    """Its name as screens show it."""
+    title: str = ""
+    """Of an entry: what else it is found by."""
+    is_paged: bool = False
+
+
 NAMED = (
-    ("segments_list", "segments", "name", "segment", "/segments/"),
-    ("rules_list", "rules", "id", "rule", "/rules/"),
-    ("journeys_list", "journeys", "name", "journey", "/journeys/"),
-    ("leaderboards_list", "boards", "name", "leaderboard", "/leaderboards/"),
-    ("mail_templates", "templates", "name", "template", "/templates/"),
-    ("features_list", "features", "name", "feature", "/features/"),
+    Named("segments_list", "segments", "name", "segment", "/segments/"),
+    Named("rules_list", "rules", "id", "rule", "/rules/", str, title="name", is_paged=True),
+    Named("journeys_list", "journeys", "name", "journey", "/journeys/"),
+    Named("broadcasts_list", "broadcasts", "id", "broadcast", "/broadcasts/", str, title="subject", is_paged=True),
+    Named("leaderboards_list", "boards", "name", "leaderboard", "/leaderboards/"),
+    Named("mail_templates", "templates", "name", "template", "/templates/", str, title="subject"),
+    Named("features_list", "features", "name", "feature", "/features/", label),
 )
-"""Operation, the member with its entries, their name, what they are, and the address that shows one."""
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
     text = asking.query.get("q", "").strip()
     results = [*_screens(asking, text)]
     if text:
-        results = [*_people(asking, text), *_named(asking, text), *results, *_events(asking, text)]
+        results = [
+            *_people(asking, text),
+            *_named(asking, text),
+            *_analyses(asking, text),
+            *results,
+            *_events(asking, text),
+        ]
     asking.calls.clear()  # which of them were asked says nothing to whoever reads the page
     return {"found": results}
 
@@ -62,13 +90,36 @@ def _people(asking: Asking, text: str) -> Iterator[dict[str, str]]:
 
 
 def _named(asking: Asking, text: str) -> Iterator[dict[str, str]]:
-    for operation, member, name, kind, path in NAMED:
-        if not asking.may(operation):
+    """Definitions of whose name or title the text is part, as they are written or as screens show them."""
+    parts = [folded(part) for part in text.split()]
+    for named in NAMED:
+        if not asking.may(named.operation):
             continue
-        entries = asking.ask_or({}, operation).get(member, [])
-        names = [entry[name] for entry in entries if text.lower() in entry[name].lower()]
-        for title in names[:EACH_MAX]:
-            yield {"title": title, "note": "", "kind": kind, "path": f"{path}{quote(title, safe='')}"}
+        limit = {"limit": ENTRIES_MAX} if named.is_paged else {}
+        entries = asking.ask_or({}, named.operation, **limit).get(named.member, [])
+        for entry in [entry for entry in entries if _has(named, entry, parts)][:EACH_MAX]:
+            name, title = entry[named.name], entry.get(named.title) or ""
+            yield {
+                "title": title or named.shown(name) if named.kind == "rule" else named.shown(name),
+                "note": "" if named.kind == "rule" else title,
+                "kind": named.kind,
+                "path": f"{named.path}{quote(name, safe='')}",
+            }
+
+
+def _analyses(asking: Asking, text: str) -> Iterator[dict[str, str]]:
+    parts = [folded(part) for part in text.split()]
+    for analysis in analyses_of(asking):
+        texts = folded(f"{analysis['name']} {analysis['title']} {analysis['question']}")
+        if asking.may(f"{GROUP}{analysis['name']}") and all(part in texts for part in parts):
+            path = f"/analytics/{quote(analysis['name'], safe='')}"
+            yield {"title": analysis["title"], "note": analysis["question"], "kind": "analysis", "path": path}
+
+
+def _has(named: Named, entry: Mapping[str, Any], parts: list[str]) -> bool:
+    name = entry[named.name]
+    texts = folded(f"{name} {named.shown(name)} {entry.get(named.title) or ''}")
+    return all(part in texts for part in parts)
 
 
 def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:

@@ -6,16 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Live, Part, Screen
 from threadline.kernel.time import DAY, format_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.formats import words
+from threadline.surfaces.console.queues import queues
 
 NEWEST = 60
 """Read for the beginning of the list; what Threadline made of the rest is folded under it."""
 DAYS = 30
+_OUTCOMES = {"parked": "did not arrive", "unknown": "may not have arrived"}
+DRAFTS_MAX = 10
+"""Drafts of a kind that are looked for."""
 PROPOSED_ON = ("segments", "features", "journeys", "leaderboards")
 """Sections whose proposals stand on a screen of their name."""
 
@@ -40,20 +45,21 @@ def _numbers(asking: Asking) -> Mapping[str, Any]:
 def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
     """What somebody should look at, with the screen on which it is done."""
     if asking.may("effects_queues"):
-        for queue in asking.ask("effects_queues")["queues"]:
+        for queue in queues(asking):
             for what, kind in (("parked", "bad"), ("unknown", "warn")):
                 if queue[what]:
-                    title = f"{queue[what]} effects of {queue['name'] or 'no queue'} are {what}"
+                    title = f"{queue['name']}: {counted(queue[what], 'message')} {_OUTCOMES[what]}"
                     yield {"title": title, "kind": kind, "path": "/outbox"}
-    for operation, member, values, what, path in (
-        ("rejected_list", "entries", {"status": "open"}, "events were rejected", "/rejected"),
-        ("quarantine_list", "joins", {"status": "open"}, "joins of people wait for a decision", "/quarantine"),
+    for operation, member, values, singular, plural, path in (
+        ("rejected_list", "entries", {"status": "open"}, "event was rejected", "events were rejected", "/rejected"),
+        ("quarantine_list", "joins", {"status": "open"}, "merge to decide on", "merges to decide on", "/quarantine"),
     ):
         if not asking.may(operation):
             continue
         answer = asking.ask(operation, limit=100, **values)
         if count := len(answer[member]):
-            yield {"title": f"{count}{'+' if answer['next'] else ''} {what}", "kind": "warn", "path": path}
+            more = "More than " if answer["next"] else ""
+            yield {"title": f"{more}{counted(count, singular, plural)}", "kind": "warn", "path": path}
     if asking.may("definitions_accept"):
         for proposal in asking.ask("definitions_proposals")["proposals"]:
             if not proposal["declined_by"] and proposal["section"] in PROPOSED_ON:
@@ -61,12 +67,30 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
                     f"{proposal['by']} proposes the {proposal['section'].removesuffix('s')} {words(proposal['name'])}"
                 )
                 yield {"title": title, "kind": "warn", "path": f"/{proposal['section']}#proposals"}
+    yield from _drafts(asking)
     for job in asking.ask_or({}, "jobs_list", limit=20).get("jobs", []):
         path = f"/jobs/{quote(job['id'], safe='')}"
         if job["state"] == "failed":
             yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": path}
         elif job["state"] in ("scheduled", "running") and job["problem"] and job["kind"] == "definitions_apply":
             yield {"title": f"Definitions are not applied: {job['problem']}", "kind": "warn", "path": path}
+
+
+def _drafts(asking: Asking) -> Iterator[dict[str, Any]]:
+    """What somebody has begun and nobody has put in force or sent."""
+    if asking.may("rules_activate"):
+        for state in ("draft", "tested"):
+            for rule in asking.ask("rules_list", state=state, limit=DRAFTS_MAX)["rules"]:
+                if rule["state"] != state:
+                    continue  # an older version of it
+                title = f"The rule {rule['name'] or rule['id']} has a version {rule['newest']} that is not active"
+                yield {"title": title, "kind": "warn", "path": f"/rules/{quote(rule['id'], safe='')}"}
+    if asking.may("broadcasts_start"):
+        drafts = asking.ask("broadcasts_list", limit=DRAFTS_MAX)["broadcasts"]
+        for broadcast in drafts:
+            if broadcast["state"] == "draft":
+                title = f"The broadcast {broadcast['id']} is a draft"
+                yield {"title": title, "kind": "warn", "path": f"/broadcasts/{quote(broadcast['id'], safe='')}"}
 
 
 SCREENS = (

@@ -51,6 +51,14 @@ def step_labels(asking: Asking, journey: str) -> dict[str, str]:
     return {step["step"]: step["label"] for step in shown["steps"]}
 
 
+def with_steps(preview: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What a journey would have done, its steps in the order in which they are drawn, each with what is known of it;
+    then what is sent on events, which no step draws."""
+    counted = {step["step"]: {"does": f"send {step['step']}", **step} for step in preview["steps"]}
+    ids = dict.fromkeys([*(id for id in steps if id in counted), *counted])
+    return {**preview, "steps": [{**counted[id], **steps.get(id, {})} for id in ids]}
+
+
 SCREENS = (
     Screen(
         name="journeys",

@@ -7,14 +7,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
+from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
+from threadline.kernel.time import DAY, format_time
 from threadline.surfaces.console.action_form import worded
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screens.drafts import proposals, rule_text
 from threadline.surfaces.console.trace import moved, question, tree_of_conditions
 
 PAGE = 30
+DAYS = 90
+"""Of which the size of a segment is drawn."""
 STEPS = {"draft": ("tested",), "tested": ("shadow",), "shadow": ("retire",), "active": ("retire",)}
 """What can be done with a version in each state; it is activated at its gate."""
 NO_MATCH = "NoMatch"
@@ -145,6 +151,40 @@ def _segment(asking: Asking) -> Mapping[str, Any]:
     return {"members": members, "it": declared, "tree": tree_of_conditions(declared.get("when"))}
 
 
+def _size(asking: Asking) -> Mapping[str, Any]:
+    """How many belong to it, and how many did at the end of each day, by who entered and left since."""
+    name = asking.path["name"]
+    (size,) = asking.ask("segments_sizes", name=name, seconds=1)["segments"]
+    start = format_time((asking.now // DAY - DAYS + 1) * DAY)
+    asked = {"where": json.dumps({"segment": name}), "start": start, "per": "day"}
+    calls = len(asking.calls)
+    try:
+        entered, left = (
+            {row["period"]: row["events"] for row in asking.ask("analytics_trend", event=event, **asked)["rows"]}
+            for event in (SEGMENT_ENTERED, SEGMENT_LEFT)
+        )
+    except ThreadlineError as error:  # without analytics there is the size of today
+        return {"size": size, "problem": str(error), "hint": error.hint}
+    finally:
+        del asking.calls[calls:]
+    sizes = size["members"]
+    points: list[Point] = []
+    for day in (format_time((asking.now // DAY - ago) * DAY)[:10] for ago in range(DAYS)):
+        note = f"{entered.get(day, 0):,} entered, {left.get(day, 0):,} left"
+        points.append(Point(day, max(sizes, 0), is_uncertain=not points, note=note))
+        sizes += left.get(day, 0) - entered.get(day, 0)
+    chart = Chart(
+        kind="lines",
+        title="Size over time",
+        x=Axis(title="Day"),
+        y=Axis(title="People", unit="count"),
+        series=(Series("", tuple(reversed(points))),),
+        uncertain="The day is not over.",
+        summary=f"{counted(round(points[-1].y or 0), 'person')} at the end of {points[-1].x}, {size['members']:,} now.",
+    )
+    return {"size": size, "chart": chart}
+
+
 def _leaving(asking: Asking) -> Mapping[str, Any]:
     within = asking.query.get("within") or "30d"
     return {"leaving": asking.ask("segments_leaving", name=asking.path["name"], within=within), "within": within}
@@ -260,6 +300,6 @@ SCREENS = (
         operation="segments_members",
         in_navigation=False,
         within="segments",
-        parts={"leaving": Part("segment_leaving.html", _leaving)},
+        parts={"leaving": Part("segment_leaving.html", _leaving), "size": Part("segment_size.html", _size)},
     ),
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
 from threadline.kernel.screen import Load, Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.audit_sentences import SURFACE_NAMES, audit_sentence, person_of
+from threadline.surfaces.console.formats import words
 from threadline.surfaces.console.listing import action, column, form, listed
+from threadline.surfaces.console.queues import queues, receiver
 
 PAGE = 50
 ADMIN = "Administration"
@@ -29,7 +32,7 @@ def _lists(*lists: Any, forms: Any = ()) -> dict[str, Any]:
 EFFECT = (
     column("since", "Since", "when"),
     column("kind", "What", "words"),
-    column("queue", "Queue"),
+    column("queue", "To"),
     column("person", "Person", "person"),
     column("cause", "Because of", "event"),
     column("why", "Why"),
@@ -48,24 +51,47 @@ QUEUE = (
 TWICE = "Send it again? If it did happen, it happens twice."
 
 
+DELIVERY = (
+    column("id", "Delivery", "link", path="/webhooks/deliveries/"),
+    column("at", "When", "when"),
+    column("to", "To"),
+    column("state", "State", "status"),
+    column("answer", "Answer"),
+    column("milliseconds", "Took, ms", "number"),
+    column("attempt", "Attempt", "number"),
+    column("next_at", "Next", "when"),
+    column("person", "Person", "person"),
+)
+
+
 def _outbox(asking: Asking) -> Mapping[str, Any]:
     cursor, queue = asking.query.get("cursor"), asking.query.get("queue")
     parked = asking.ask("effects_parked", cursor=cursor, queue=queue, limit=PAGE)
-    unknown = asking.ask("effects_unknown", limit=PAGE)["effects"]
+    unknown = _with_receivers(asking.ask("effects_unknown", limit=PAGE)["effects"])
     id, resolve = {"id": "id"}, "effects_resolve"
     happened = action(resolve, "It happened", id, fixed={"outcome": "happened"})
     again = action(resolve, "Send again", id, fixed={"outcome": "send_again"}, confirm=TWICE)
     give_up = action(resolve, "Give up", id, fixed={"outcome": "give_up"}, is_dangerous=True)
     redrive = action("effects_redrive", "Send again", {"ids:list": "id"})
-    title = "Unknown: claimed, and nobody knows whether it happened"
+    title = "Unknown: may or may not have happened"
     none, nothing, never = "Nothing is unknown.", "Nothing was given up on.", "Nothing has ever been sent."
     return _lists(
-        listed("Queues", asking.ask("effects_queues")["queues"], QUEUE, empty=never),
+        listed("Queues", queues(asking), QUEUE, empty=never),
         listed(title, unknown, EFFECT, actions=[happened, again, give_up], empty=none),
         listed(
-            "Parked: given up on", parked["effects"], EFFECT, next_=parked["next"], actions=[redrive], empty=nothing
+            "Parked: given up on",
+            _with_receivers(parked["effects"]),
+            EFFECT,
+            next_=parked["next"],
+            actions=[redrive],
+            empty=nothing,
         ),
     )
+
+
+def _with_receivers(effects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Effects with where they go in the place of their queue."""
+    return [{**effect, "queue": receiver(effect["queue"], effect["data"].get("url"))} for effect in effects]
 
 
 def _quarantine(asking: Asking) -> Mapping[str, Any]:
@@ -75,7 +101,7 @@ def _quarantine(asking: Asking) -> Mapping[str, Any]:
         "status": status,
         **_lists(
             listed(
-                "Joins that were set aside",
+                "Merges set aside",
                 page["joins"],
                 [
                     column("at", "When", "when"),
@@ -102,7 +128,7 @@ def _quarantine(asking: Asking) -> Mapping[str, Any]:
                         when=("status", ("open",)),
                     ),
                 ],
-                empty="No join is in doubt.",
+                empty="No merge waits for a decision.",
             ),
         ),
     }
@@ -118,10 +144,11 @@ TIMER = (
 
 def _timers(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("effects_timers", cursor=asking.query.get("cursor"), limit=PAGE)
+    ahead = _changes_ahead(asking, {timer["person"] for timer in page["timers"] if timer["policy"] == "segments"})
     timers = [
         {
             **timer,
-            "what": asking.words.timer_sentence(timer),
+            "what": _change_ahead(ahead, timer) or asking.words.timer_sentence(timer),
             "detail": {name: timer[name] for name in ("policy", "key", "data")},
         }
         for timer in page["timers"]
@@ -129,18 +156,43 @@ def _timers(asking: Asking) -> Mapping[str, Any]:
     return _lists(listed("Timers", timers, TIMER, next_=page["next"], empty="Nothing is due later."))
 
 
+ChangesAhead = Mapping[str, Mapping[str, Sequence[str]]]
+"""Person -> instant -> which segments they may enter or leave then, in words."""
+
+
+def _changes_ahead(asking: Asking, people: Iterable[str]) -> ChangesAhead:
+    """A person's timer does not say which segment: it is for all of them."""
+    ahead: dict[str, dict[str, list[str]]] = {}
+    calls = len(asking.calls)
+    for person in filter(None, people):
+        for segment in asking.ask_or({}, "segments_of", id=person).get("segments", []):
+            at, leaves = segment["changes_at"], segment["until"] == segment["changes_at"]
+            verb = "May enter" if not segment["member"] else "Leaves" if leaves else "May leave"
+            ahead.setdefault(person, {}).setdefault(at, []).append(f"{verb} the segment {words(segment['segment'])}")
+    del asking.calls[calls:]  # whoever repeats the page by hand asks for timers alone
+    return ahead
+
+
+def _change_ahead(ahead: ChangesAhead, timer: Mapping[str, Any]) -> str:
+    """What a timer of segments is for; empty for another one."""
+    if timer["policy"] != "segments" or timer["person"] not in ahead:
+        return ""
+    # What has come since may have left nothing to change then.
+    return "; ".join(ahead[timer["person"]].get(timer["due_at"], ["Looks at segments again"]))
+
+
 def _jobs(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("jobs_list", cursor=asking.query.get("cursor"), limit=PAGE)
     return _lists(
         listed(
             "Jobs",
-            page["jobs"],
+            [{**job, "progress": _progress(job["counts"])} for job in page["jobs"]],
             [
-                column("id", "Job", "link", path="/jobs/"),
                 column("kind", "What", "words"),
+                column("id", "Job", "link", path="/jobs/"),
                 column("state", "State", "status"),
-                column("counts", "Progress", "value"),
-                column("created_by", "By"),
+                column("progress", "Progress"),
+                column("created_by", "By", "spoken"),
                 column("created_at", "Since", "when"),
                 column("problem", "Problem"),
             ],
@@ -148,6 +200,13 @@ def _jobs(asking: Asking) -> Mapping[str, Any]:
             empty="No work across many people has been started. Broadcasts, refolds and what-ifs appear here.",
         ),
     )
+
+
+def _progress(counts: Mapping[str, int]) -> str:
+    """How far a job is: how much of how much, else what it has counted."""
+    if counts.get("total"):
+        return f"{counts.get('done', 0):,} of {counts['total']:,}"
+    return ", ".join(f"{words(name)} {count:,}" for name, count in counts.items())
 
 
 def _job(asking: Asking) -> Mapping[str, Any]:
@@ -159,14 +218,26 @@ def _accounts(asking: Asking) -> Mapping[str, Any]:
     return _lists(
         listed(
             "Accounts",
-            asking.ask("accounts_list")["accounts"],
+            [{**account, "signs_in": _signs_in(account)} for account in asking.ask("accounts_list")["accounts"]],
             [
                 column("name", "Name"),
                 column("role", "Role", "status"),
+                column("signs_in", "Signs in with"),
                 column("created_at", "Since", "when"),
             ],
             actions=[
-                action("accounts_change", "Change role", {"name": "name"}, ask=("role",)),
+                action(
+                    "accounts_change", "Change role", {"name": "name"}, ask=("role",), when=("by_provider", (False,))
+                ),
+                action(
+                    "accounts_reset_second_factor",
+                    "Reset second factor",
+                    {"name": "name"},
+                    when=("second_factor", (True,)),
+                    confirm="Take the second factor away? Do it only for who you know asks: the password alone lets "
+                    "them in then.",
+                    is_dangerous=True,
+                ),
                 action(
                     "accounts_remove",
                     "Remove",
@@ -176,10 +247,21 @@ def _accounts(asking: Asking) -> Mapping[str, Any]:
                 ),
             ],
             empty="Nobody has an account yet. Create the first one here.",
-            note="A viewer looks. A marketer also writes to people. An operator also mends. An admin may everything.",
+            note="A viewer looks. Support also merges, corrects, unsubscribes, exports and erases a person. A marketer "
+            "writes to people. An operator also mends. An admin may do everything.",
         ),
-        forms=[form(asking, "accounts_create", "New account", "Create", done="Created.")],
+        forms=[
+            form(asking, "accounts_create", "New account", "Create", done="Created."),
+            form(asking, "accounts_password_link", "Link to set a password", "Make a link", show="link"),
+        ],
     )
+
+
+def _signs_in(account: Mapping[str, Any]) -> str:
+    """What somebody signs in with, in words."""
+    if account["by_provider"]:
+        return "Identity provider"
+    return "Password and code" if account["second_factor"] else "Password"
 
 
 def _keys(asking: Asking) -> Mapping[str, Any]:
@@ -188,11 +270,13 @@ def _keys(asking: Asking) -> Mapping[str, Any]:
             "Keys",
             asking.ask("keys_list")["keys"],
             [
-                column("id", "Id", "mono"),
-                column("kind", "Kind", "words"),
                 column("name", "Name"),
+                column("kind", "Kind", "words"),
                 column("scopes", "May", "chips"),
                 column("created_at", "Since", "when"),
+                column("last_used_at", "Last used", "when"),
+                column("expires_at", "Expires", "when"),
+                column("id", "Id", "mono"),
             ],
             actions=[
                 action(
@@ -222,7 +306,7 @@ def _audit(asking: Asking) -> Mapping[str, Any]:
                 entries,
                 [
                     column("at", "When", "when"),
-                    column("who", "Who"),
+                    column("who", "Who", "spoken"),
                     column("sentence", "What"),
                     column("person", "To whom", "person"),
                     column("through", "Through"),
@@ -247,19 +331,23 @@ def _worded(entry: Mapping[str, Any], operation: Operation | None) -> dict[str, 
 
 
 def _erasures(asking: Asking) -> Mapping[str, Any]:
-    page = asking.ask("erasures_list", cursor=asking.query.get("cursor"), limit=PAGE)
+    id, page = asking.query.get("id"), dict[str, Any]()
+    if id:
+        page = {"erasures": [asking.ask("erasures_show", id=id)], "next": ""}
+    else:
+        page = asking.ask("erasures_list", cursor=asking.query.get("cursor"), limit=PAGE)
     return _lists(
         listed(
-            "Erasures",
+            "Certificate" if id else "Erasures",
             page["erasures"],
             [
                 column("id", "Erasure", "mono"),
                 column("state", "State", "status"),
                 column("begun_at", "Begun", "when"),
-                column("by", "By"),
+                column("by", "By", "spoken"),
                 column("reason", "Reason"),
                 column("events", "Events", "number"),
-                column("certificate", "Certificate", "value"),
+                column("certificate", "Certificate", "detail"),
             ],
             next_=page["next"],
             empty="Nobody was erased.",
@@ -269,6 +357,12 @@ def _erasures(asking: Asking) -> Mapping[str, Any]:
 
 
 def _webhooks(asking: Asking) -> Mapping[str, Any]:
+    chosen = {name: asking.query.get(name) for name in ("state", "destination")}
+    page = asking.ask("webhooks_deliveries", **chosen, cursor=asking.query.get("cursor"), limit=PAGE)
+    deliveries = [
+        {**delivery, "to": receiver(delivery["destination"], delivery["url"]), "answer": _answer(delivery)}
+        for delivery in page["deliveries"]
+    ]
     return _lists(
         listed(
             "Destinations",
@@ -285,9 +379,27 @@ def _webhooks(asking: Asking) -> Mapping[str, Any]:
                 action("webhooks_stop", "Stop", {"name": "name"}, confirm="Stop calls? What is due there is parked."),
                 action("webhooks_start", "Start", {"name": "name"}),
             ],
-            empty="No webhook is declared. Declare one under `webhooks` in a definition file.",
+            empty="No webhook is declared. Declare one under `destinations` in a definition file.",
+        ),
+        listed(
+            "Deliveries",
+            deliveries,
+            DELIVERY,
+            next_=page["next"],
+            empty="Nothing was sent in the last two weeks, or nothing that fits.",
+            note="The last 1,000 that arrived and the last 1,000 that did not, of two weeks, with request and answer.",
         ),
     )
+
+
+def _answer(delivery: Mapping[str, Any]) -> str:
+    """What came back, in short."""
+    return str(delivery["status"]) if delivery["status"] else f"none: {delivery['problem']}"
+
+
+def _delivery(asking: Asking) -> Mapping[str, Any]:
+    delivery = asking.ask("webhooks_delivery", id=asking.path["id"])
+    return {"delivery": {**delivery, "to": receiver(delivery["destination"], delivery["url"])}}
 
 
 def _suppression(asking: Asking) -> Mapping[str, Any]:
@@ -300,7 +412,7 @@ def _suppression(asking: Asking) -> Mapping[str, Any]:
                 column("address", "Address"),
                 column("reason", "Reason", "status"),
                 column("suppressed_at", "Since", "when"),
-                column("by", "By"),
+                column("by", "By", "spoken"),
                 column("note", "Note"),
                 column("event", "Event", "event"),
             ],
@@ -321,68 +433,61 @@ def _suppression(asking: Asking) -> Mapping[str, Any]:
     )
 
 
-def _alerts(asking: Asking) -> Mapping[str, Any]:
-    page = asking.ask("alerts_list", state=asking.query.get("state"), cursor=asking.query.get("cursor"), limit=PAGE)
-    return _lists(
-        listed(
-            "Alerts",
-            page["alerts"],
-            [
-                column("id", "Alert", "mono"),
-                column("title", "Title"),
-                column("severity", "Severity", "status"),
-                column("state", "State", "status"),
-                column("start", "From", "when"),
-                column("stop", "Until", "when"),
-                column("problem", "Problem"),
-            ],
-            next_=page["next"],
-            actions=[
-                action(
-                    "alerts_withdraw",
-                    "Withdraw",
-                    {"id": "id"},
-                    when=("state", ("active", "scheduled")),
-                    confirm="Withdraw it? Nobody sees it any more.",
-                    is_dangerous=True,
-                ),
-            ],
-            empty="No alert was written. Write the first one here.",
-            note="People see alerts inside your application, through its own API.",
-        ),
-        forms=[form(asking, "alerts_write", "Write an alert", "Publish", done="Published.", leave_out=("expected",))],
-    )
-
-
 def _health(asking: Asking) -> Mapping[str, Any]:
     return {"checks": list(_checks(asking))}
 
 
-def _checks(asking: Asking) -> Iterator[dict[str, str]]:
-    """What the doctor has seen, the worst first, and what is said by those that it does not ask."""
+def _checks(asking: Asking) -> Iterator[dict[str, Any]]:
+    """What the doctor has seen, the worst first, and what those say that it does not ask."""
     findings = asking.ask("doctor")["findings"]
     for finding in sorted(findings, key=lambda item: ("fault", "note", "ok").index(item["sign"])):
-        yield {"title": finding["what"], "state": SIGNS[finding["sign"]], "text": finding["seen"]}
+        yield {
+            "title": finding["what"],
+            "state": SIGNS[finding["sign"]],
+            "sentence": finding["sentence"],
+            "since": finding["since"],
+            "to_do": finding["to_do"],
+            "text": finding["seen"],
+        }
     try:
         search = asking.ask("search_status")
-        rest = "" if search["complete"] else ", and it has not reached the end of the log yet"
-        text = f"{search['engine']}, {search['documents']:,} documents{rest}"
-        yield {"title": "search", "state": "good" if search["complete"] else "warn", "text": text}
+        is_whole = search["complete"]
+        yield {
+            "title": "search",
+            "state": "good" if is_whole else "warn",
+            "sentence": "Everything can be searched." if is_whole else "The newest events cannot be searched yet.",
+            "to_do": "" if is_whole else "Wait; it goes on by itself while a server runs.",
+            "text": f"{search['engine']}, {counted(search['documents'], 'document')}",
+        }
     except ThreadlineError as error:
-        yield {"title": "search", "state": "warn", "text": str(error)}
-    queues = asking.ask_or({}, "effects_queues").get("queues", [])
-    busy = [queue for queue in queues if queue["waiting"] or queue["parked"] or queue["unknown"]]
+        yield {"title": "search", "state": "warn", "sentence": str(error), "to_do": error.hint, "text": ""}
+    every = queues(asking)
+    busy = [queue for queue in every if queue["waiting"] or queue["parked"] or queue["unknown"]]
     for queue in busy:
         bad = queue["parked"] + queue["unknown"]
-        text = f"{queue['waiting']} wait, {queue['parked']} parked, {queue['unknown']} unknown"
-        name = f"queue {queue['name'] or 'of no name'}"
-        yield {"title": name, "state": "bad" if bad else "good", "text": text, "path": "/outbox"}
-    if len(queues) > len(busy):
-        text = f"{len(queues) - len(busy)} of {len(queues)} are empty"
-        yield {"title": "queues", "state": "good", "text": text, "path": "/outbox"}
+        waits = f"{counted(queue['waiting'], 'message waits', 'messages wait')} to leave."
+        yield {
+            "title": f"queue {queue['name']}",
+            "state": "bad" if bad else "good",
+            "sentence": f"{counted(bad, 'message')} did not arrive, or may not have." if bad else waits,
+            "to_do": "Send them again from the outbox once the reason is mended." if bad else "",
+            "text": f"{queue['waiting']} wait, {queue['parked']} parked, {queue['unknown']} unknown",
+            "path": "/outbox",
+        }
+    if len(every) > len(busy):
+        text = f"{len(every) - len(busy)} of {len(every)} are empty"
+        sentence = "In the other queues nothing waits." if busy else "Nothing waits in any queue."
+        yield {"title": "queues", "state": "good", "sentence": sentence, "text": text, "path": "/outbox"}
     failed = [job for job in asking.ask_or({}, "jobs_list", limit=PAGE).get("jobs", []) if job["state"] == "failed"]
-    state, text = ("bad", f"{len(failed)} have failed") if failed else ("good", "None has failed.")
-    yield {"title": "jobs", "state": state, "text": text, "path": "/jobs"}
+    yield {
+        "title": "jobs",
+        "state": "bad" if failed else "good",
+        "sentence": "Work across many people has stopped half-way." if failed else "No work across many people failed.",
+        "to_do": "Look at the problem of each, and start it again." if failed else "",
+        "since": failed[0]["created_at"] if failed else None,
+        "text": f"{len(failed)} have failed",
+        "path": "/jobs",
+    }
 
 
 def _screen(name: str, title: str, load: Load, operation: str, summary: str, order: int, **more: Any) -> Screen:
@@ -404,7 +509,7 @@ SCREENS = (
     ),
     _screen("outbox", "Outbox", _outbox, "effects_queues", "What leaves, what waits, and what was given up on.", 60),
     _screen("quarantine", "Merge review", _quarantine, "quarantine_list", "Two people who may be one.", 62),
-    _screen("jobs", "Jobs", _jobs, "jobs_list", "Work across many people that survives restarts.", 63),
+    _screen("jobs", "Jobs", _jobs, "jobs_list", "Long work in the background: progress, pause, cancel.", 63),
     Screen(
         name="job",
         path="/jobs/{id}",
@@ -421,8 +526,19 @@ SCREENS = (
         "Webhooks",
         _webhooks,
         "webhooks_destinations",
-        "Where events are sent, and whether they arrive.",
+        "Destinations of webhooks, and whether calls to them succeed.",
         64,
+    ),
+    Screen(
+        name="delivery",
+        path="/webhooks/deliveries/{id}",
+        title="Delivery",
+        template="delivery.html",
+        load=_delivery,
+        operation="webhooks_delivery",
+        summary="What was sent, and what was answered.",
+        in_navigation=False,
+        within="webhooks",
     ),
     _screen(
         "timers",
@@ -462,15 +578,6 @@ SCREENS = (
         "suppression_list",
         "Addresses that get no mail of any kind.",
         38,
-        area="Messages",
-    ),
-    _screen(
-        "alerts",
-        "Alerts",
-        _alerts,
-        "alerts_list",
-        "Messages that people see inside an application.",
-        39,
         area="Messages",
     ),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 from threadline.capabilities.foundation.events.causes import words
+from threadline.capabilities.reach.consent.events import SUPPRESSION, WORDS
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.identity import MERGED, SPLIT
@@ -14,11 +15,15 @@ from threadline.kernel.screen import Fresh, Live, Part, Screen
 from threadline.kernel.time import DAY, HOUR, SECOND, YEAR, format_time, parse_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.calendar import year_of_days
+from threadline.surfaces.console.screens.journeys import step_labels
 from threadline.surfaces.console.trace import tree_of
 
 PAGE = 30
-FACTS = 50
+FACTS = 35
 LIVE_MAX = 100
+MAILS_OF = ("template", "journey", "broadcast")
+BROADCASTS = 50
+"""The newest, among which one is chosen that did not come."""
 SPAN_OF_DAYS = 60 * DAY
 """The slider has a step a day from this span on, and below it a step an hour."""
 
@@ -33,6 +38,16 @@ TABS = (
     ("identity", "Identity"),
     ("privacy", "Privacy"),
 )
+QUESTIONS = (
+    ("Mail they got", "reach", "", "mail_history"),
+    ("Mail they did not get", "reach", "#why-not", "mail_why_not"),
+    ("Merge with somebody", "identity", "", "people_merge"),
+    ("Correct a fact", "memory", "", "memory_remember"),
+    ("Subscriptions and proof", "privacy", "", "consent_of"),
+    ("Export", "privacy", "#export", "people_export"),
+    ("Erase", "privacy", "#erase", "people_erase"),
+)
+"""What somebody of support is asked, below what happened: title, tab, place on it, and the operation that does it."""
 TAB_NEEDS = {"memory": "memory_of", "activity": "streaks_of", "decisions": "decisions_list"}
 """The operation without which a tab has nothing to show: where it is not in force, there is no tab."""
 
@@ -64,6 +79,7 @@ def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
         "after": f"{page['position']} {since}",
         "interests": interests,
         "members": [segment["segment"] for segment in segments if segment["member"]],
+        "questions": QUESTIONS,
     }
 
 
@@ -89,7 +105,20 @@ def _memory(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     limit = None if asking.query.get("all") else FACTS + 1
     memory = asking.ask("memory_of", id=person["id"], text=asking.query.get("text"), limit=limit)
     is_cut = limit is not None and len(memory["facts"]) == limit
-    return {"memory": {**memory, "facts": memory["facts"][:FACTS]} if is_cut else memory, "is_cut": is_cut}
+    facts = memory["facts"][:FACTS] if is_cut else memory["facts"]
+    return {"memory": {**memory, "facts": facts}, "is_cut": is_cut, "correct": _to_correct(asking, person["id"])}
+
+
+def _to_correct(asking: Asking, id: str) -> Mapping[str, Any] | None:
+    """The fact that is to be corrected, where one is."""
+    type, key = asking.query.get("type"), asking.query.get("key")
+    if not type or not key:
+        return None
+    try:
+        fact: Mapping[str, Any] | None = asking.ask("memory_fact", id=id, type=type, key=key)
+    except ThreadlineError:
+        return None
+    return fact
 
 
 def _lineage(asking: Asking) -> Mapping[str, Any]:
@@ -213,13 +242,47 @@ def _rule_why(asking: Asking) -> Mapping[str, Any]:
 
 
 def _reach(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    journeys = [journey["name"] for journey in asking.ask_or({}, "journeys_list").get("journeys", [])]
+    templates = [template["name"] for template in asking.ask_or({}, "mail_templates").get("templates", [])]
+    broadcasts = asking.ask_or({}, "broadcasts_list", limit=BROADCASTS).get("broadcasts", [])
+    mails = asking.ask_or({}, "mail_history", id=person["id"]).get("mails", [])
+    why_not = _why_not(asking, person["id"])
     return {
         "journeys": asking.ask_or({}, "journeys_of", id=person["id"]).get("executions", []),
-        "all_journeys": [journey["name"] for journey in asking.ask_or({}, "journeys_list").get("journeys", [])],
-        "mails": asking.ask_or({}, "mail_history", id=person["id"]).get("mails", []),
-        "templates": [template["name"] for template in asking.ask_or({}, "mail_templates").get("templates", [])],
+        "all_journeys": journeys,
+        "mails": mails,
+        "steps": _steps(asking, [*mails, *(why_not or {"mails": []})["mails"]]),
+        "templates": templates,
         "alerts": asking.ask_or({}, "alerts_of", id=person["id"]).get("alerts", []),
+        "mails_of": [
+            ("Templates", "template", templates),
+            ("Journeys", "journey", journeys),
+            ("Broadcasts", "broadcast", [broadcast["id"] for broadcast in broadcasts]),
+        ],
+        "why_not": why_not,
     }
+
+
+def _steps(asking: Asking, mails: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """What the steps are called of the journeys that mails are of."""
+    calls = len(asking.calls)
+    names = dict.fromkeys(mail["journey"] for mail in mails if mail.get("journey") and mail.get("step"))
+    steps = {name: step_labels(asking, name) for name in names}
+    del asking.calls[calls:]  # they name what the answers have
+    return steps
+
+
+def _why_not(asking: Asking, id: str) -> Mapping[str, Any] | None:
+    """The answer to "Why not …?", where it was asked."""
+    chosen = asking.query.get("why_not", "")
+    kind, _, name = chosen.partition(":")
+    if not chosen or "mail_why_not" not in asking.operations:
+        return None
+    try:
+        answer: Mapping[str, Any] = asking.ask("mail_why_not", id=id, **({kind: name} if kind in MAILS_OF else {}))
+    except ThreadlineError as error:
+        return {"problem": str(error), "mails": []}
+    return answer
 
 
 def _way(asking: Asking) -> Mapping[str, Any]:
@@ -259,7 +322,19 @@ def _decision(asking: Asking) -> Mapping[str, Any]:
 
 def _identity(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     changes = asking.ask("events_of", id=person["id"], types=[MERGED, SPLIT], limit=PAGE)["events"]
-    return {"changes": changes, "merged": MERGED, "previews": dict(_previews(asking, person["id"]))}
+    return {"changes": changes, "undoable": _undoable(changes), "previews": dict(_previews(asking, person["id"]))}
+
+
+def _undoable(changes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The merges, by the ids of their events, of whom nobody has been split off since."""
+    merges: dict[str, set[Any]] = {}
+    for change in reversed(changes):
+        given = change["properties"]
+        if change["type"] == MERGED:
+            merges[change["id"]] = {given.get("merged"), given.get("survivor")}
+        else:
+            merges = {id: both for id, both in merges.items() if given.get("split") not in both}
+    return list(merges)
 
 
 def _previews(asking: Asking, id: str) -> Any:
@@ -290,7 +365,8 @@ def _with_causes(preview: Mapping[str, Any]) -> Mapping[str, Any]:
 def _privacy(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     address = asking.query.get("address")
     topics = {topic["name"]: topic for topic in asking.ask_or({}, "consent_topics").get("topics", [])}
-    content: dict[str, Any] = {"topics": topics, "consent": None, "erasure": None}
+    words_of_consent = asking.ask("events_of", id=person["id"], types=sorted(WORDS | SUPPRESSION), limit=PAGE)["events"]
+    content: dict[str, Any] = {"topics": topics, "consent": None, "erasure": None, "proof": words_of_consent}
     try:
         content["consent"] = asking.ask("consent_of", id=person["id"], address=address)
     except ThreadlineError as error:
@@ -332,6 +408,7 @@ SCREENS = (
             "mail": Part("person_mail.html", _mail),
             "mail_html": Part("", _mail_html, is_document=True),
             "decision": Part("person_decision.html", _decision),
+            "export": Part("", lambda asking: {"id": _id(asking)}, download="people_export"),
         },
         live=Live("person_rows.html", _live),
     ),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from threadline.capabilities.reach.feedback.events import MAIL_SENT
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.formats import MAIL_COUNTS
+from threadline.surfaces.console.screens.drafts import proposals
 from threadline.surfaces.console.screens.journeys import step_labels
 
 PAGE = 40
@@ -16,7 +18,7 @@ _NOTHING = "<!doctype html><title>No HTML</title><p>This mail has no HTML part.<
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
-    return {"templates": asking.ask("mail_templates")["templates"]}
+    return {"templates": asking.ask("mail_templates")["templates"], "proposals": proposals(asking, "mail.templates")}
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:
@@ -49,13 +51,48 @@ def _counters(asking: Asking) -> Mapping[str, Any]:
     return {"counters": asking.ask("feedback_counters", template=asking.path["name"]), "counted": MAIL_COUNTS}
 
 
+def _users(asking: Asking) -> Mapping[str, Any]:
+    """What sends mails of a template: journeys, and what stands in the store."""
+    name = asking.path["name"]
+    journeys = asking.ask("journeys_list")["journeys"] if asking.may("journeys_list") else []
+    if asking.may("definitions_uses"):
+        stored = asking.ask("definitions_uses", section="mail.templates", name=name)["uses"]
+    else:
+        stored = []
+    return {
+        "journeys": [journey["name"] for journey in journeys if name in journey["templates"]],
+        "others": [user for entry in stored for user in entry["users"]],
+    }
+
+
 def _mails(asking: Asking) -> Mapping[str, Any]:
     asked = {name: asking.query.get(name) for name in ("template", "journey", "broadcast", "type", "start", "stop")}
     if not any(asked[name] for name in ("template", "journey", "broadcast")):
-        return {"page": None, "templates": asking.ask("mail_templates")["templates"]}
+        return {"page": _newest(asking), "templates": asking.ask("mail_templates")["templates"]}
     page = asking.ask("feedback_events", **asked, cursor=asking.query.get("cursor"), limit=PAGE)
     labels = step_labels(asking, asked["journey"]) if asked["journey"] else {}
     return {"page": page, "templates": asking.ask("mail_templates")["templates"], "labels": labels}
+
+
+def _newest(asking: Asking) -> Mapping[str, Any]:
+    """The mails that were sent last, from the search index; none where there is no such index."""
+    asked = {name: asking.query.get(name) for name in ("start", "stop", "cursor")}
+    try:
+        page = asking.ask("search_find", type=MAIL_SENT, **asked, limit=PAGE)
+    except ThreadlineError as error:
+        return {"events": [], "next": "", "problem": str(error), "hint": error.hint}
+    members = ("message", "address", "template", "step", "arm", "journey", "broadcast")
+    events = [
+        {
+            "id": event["id"],
+            "type": event["type"],
+            "at": event["occurred_at"],
+            "person": event["person"],
+            **{name: event["properties"].get(name, "") for name in members},
+        }
+        for event in (hit["event"] for hit in page["hits"])
+    ]
+    return {"events": events, "next": page["next"]}
 
 
 def _inbox(asking: Asking) -> Mapping[str, Any]:
@@ -80,7 +117,7 @@ SCREENS = (
         template="templates.html",
         load=_load,
         operation="mail_templates",
-        summary="What mails look like. They are declared in files; look at them here.",
+        summary="What mails say and how they look, filled in for anybody.",
         area="Messages",
         order=34,
     ),
@@ -97,6 +134,7 @@ SCREENS = (
             "filled": Part("template_filled.html", _filled),
             "html": Part("", _html, is_document=True),
             "counters": Part("template_counters.html", _counters),
+            "users": Part("template_users.html", _users),
         },
     ),
     Screen(
@@ -107,7 +145,7 @@ SCREENS = (
         load=_mails,
         operation="feedback_events",
         needs=("mail_templates",),
-        summary="Results of the mails of a template, a journey or a broadcast.",
+        summary="The last mails, and the results of those of a template, a journey or a broadcast.",
         area="Messages",
         order=36,
         parts={"found": Part("mails_found.html", _mails)},

@@ -20,6 +20,7 @@ async function loadPart(target, address, { push = false, body, around = (put) =>
     around(() => { target.innerHTML = markup })
     begin(target)
     if (push) history.pushState({}, '', shown)
+    return answer.ok
   } catch {
     if (number === target.asked) target.innerHTML = '<p class="note bad">The server cannot be reached. Try again.</p>'
   } finally {
@@ -54,22 +55,25 @@ function partForm(form) {
   let timer, renewing
   form.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 180) })
   form.addEventListener('change', ({ target }) => {
-    if (!target.matches('[data-renew]')) return
+    if (!target.matches('[data-renew], .drawn #panel :not([name^=_new_])')) return
     clearTimeout(timer)
     clearTimeout(renewing)
     // Whoever types the name of a choice goes through others. A list that came anew meanwhile would begin to search from the next letter on.
     renewing = setTimeout(() => renew(form).then(ask), target.matches('select') ? 250 : 0)
   })
   form.addEventListener('submit', (event) => {
+    if (event.submitter?.hasAttribute('formtarget')) return // it goes into a frame
     event.preventDefault()
     clearTimeout(timer)
     clearTimeout(renewing)
-    if (event.submitter?.closest('#panel')) renew(form, event.submitter).then(ask)
+    if (event.submitter?.closest('#panel') || event.submitter?.name === '_do') renew(form, event.submitter).then(ask)
     else event.submitter?.hasAttribute('formaction') ? act(form, event.submitter) : ask()
   })
 }
 
 // --- editors: the panel comes anew after a button in it, or a choice that others depend on ---
+
+const called = (summary) => summary.firstChild?.textContent.trim() // what follows says what it is now
 
 async function renew(form, button) {
   const panel = $('#panel', form)
@@ -78,7 +82,13 @@ async function renew(form, button) {
   const around = (put) => {
     const [typed, at] = [[...new FormData(form)], document.activeElement] // as they are when the answer has come
     const within = panel.contains(at)
+    const [text, { scrollTop, scrollLeft }] = [$('[data-text]', form)?.value, $('.canvas', form) ?? {}]
+    const open = button ? [] : [...panel.querySelectorAll('details[open] > summary')].map(called)
     put()
+    for (const each of panel.querySelectorAll('summary')) each.parentElement.open ||= open.includes(called(each))
+    $('.canvas', form)?.scrollTo(scrollLeft, scrollTop)
+    if (button) $('.canvas .box[aria-pressed=true]', form)?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+    remember(form, text)
     keepTyped(form, body, typed)
     const next = (button && $('[data-focus]', panel)?.dataset.focus) || (within && at.id)
     if (next) document.getElementById(next)?.focus()
@@ -86,6 +96,110 @@ async function renew(form, button) {
   }
   await loadPart(panel, `${location.pathname}?part=panel`, { body, around })
 }
+
+// --- a drawing: what was before each change, and a step that is dragged to a point ---
+
+const pasts = new WeakMap() // form -> the texts before, and those that were taken back
+
+function remember(form, text) {
+  const now = $('[data-text]', form)?.value
+  const past = pasts.get(form) ?? { before: [], after: [] }
+  pasts.set(form, past)
+  if (text !== undefined && now !== undefined && text !== now && !past.busy) {
+    past.before.push(text)
+    past.after = []
+  }
+  for (const [name, texts] of [['undo', past.before], ['redo', past.after]]) {
+    const button = $(`[data-${name}]`, form)
+    if (button) button.disabled = !texts.length
+  }
+}
+
+async function turnBack(form, from, to) {
+  const past = pasts.get(form)
+  const field = $('[data-text]', form)
+  if (!past || past.busy || !field || !past[from].length) return
+  past.busy = true
+  past[to].push(field.value)
+  field.value = past[from].pop()
+  for (const each of form.querySelectorAll('[name=_of]')) each.value = '-' // of nothing: its fields are those before
+  await renew(form)
+  past.busy = false
+  remember(form)
+  form.dispatchEvent(new Event('input'))
+}
+
+document.addEventListener('dragstart', ({ target, dataTransfer }) => {
+  if (target.matches?.('.box[draggable]')) dataTransfer.setData('text/x-step', target.value.slice(3))
+})
+document.addEventListener('dragover', (event) => {
+  const point = event.target.closest?.('.point')
+  for (const each of $$('.point.over')) each.classList.toggle('over', each === point)
+  if (point) { event.preventDefault(); point.classList.add('over') }
+})
+document.addEventListener('drop', (event) => {
+  const [point, step] = [event.target.closest?.('.point'), event.dataTransfer.getData('text/x-step')]
+  if (!point || !step) return
+  event.preventDefault()
+  point.form.elements._moving.value = step
+  point.value = `put:${point.dataset.point}`
+  point.form.requestSubmit(point)
+})
+
+// --- mails: frames that are sent what is written, values put in where one writes, pictures ---
+
+function showMail(root) {
+  for (const frame of $$('iframe[data-post]', root)) {
+    const form = Object.assign(document.createElement('form'), { method: 'post', action: frame.dataset.post, target: frame.name })
+    for (const [name, value] of new FormData($('#editor'))) form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value }))
+    document.body.append(form)
+    form.submit()
+    form.remove()
+  }
+}
+
+let written // the field of the panel that somebody has written in last
+document.addEventListener('focusin', ({ target }) => {
+  if (target.matches('#panel textarea, #panel input:not([type=hidden], [type=checkbox], [type=file])')) written = target
+})
+
+function insertValue({ insert, fallback }) {
+  const field = written?.isConnected ? written : document.getElementById(written?.id)
+  const instead = document.getElementById(fallback)?.value
+  if (!field) return toast('Choose a field of the mail first')
+  const text = `{{ ${insert}${instead ? ` | default(${JSON.stringify(instead)})` : ''} }}`
+  field.setRangeText(text, field.selectionStart ?? field.value.length, field.selectionEnd ?? field.value.length, 'end')
+  field.focus()
+  fieldChanged(field)
+}
+
+function fieldChanged(field) {
+  for (const name of ['input', 'change']) field.dispatchEvent(new Event(name, { bubbles: true }))
+}
+
+function fill(id, value) {
+  const field = document.getElementById(id)
+  if (!field) return
+  field.value = value
+  fieldChanged(field)
+}
+
+async function upload(input) {
+  const [form, body] = [input.form, new FormData()]
+  body.append('_csrf', form.elements._csrf.value)
+  body.append('file', input.files[0])
+  const problem = $('.problem-text', form)
+  problem.textContent = ''
+  try {
+    const answer = await fetch('/do/mail_add_picture', { method: 'POST', body, headers: { accept: 'application/json' } })
+    const said = await answer.json()
+    if (!answer.ok) problem.textContent = [said.problem ?? said.detail, said.hint].filter(Boolean).join(' — ')
+    else fill(input.dataset.upload, said.result.source)
+  } catch {
+    problem.textContent = 'The server cannot be reached. Try again.'
+  }
+}
+document.addEventListener('change', ({ target }) => { if (target.matches('[data-upload]') && target.files.length) upload(target) })
 
 // What was typed while an answer was on its way is put into it.
 function keepTyped(form, sent, typed) {
@@ -118,6 +232,27 @@ function goTo(text, { line, column }) {
   const at = before.reduce((length, each) => length + each.length + 1, 0) + Math.max(column - 1, 0)
   text.focus()
   text.setSelectionRange(at, at)
+}
+
+// A problem of a form is marked at its field, which its button leads to.
+function markFields(root) {
+  if (root.id !== 'checked') return
+  for (const field of $$('#panel [data-marked]')) { delete field.dataset.marked; field.removeAttribute('aria-invalid') }
+  for (const { dataset } of $$('.bad [data-field]', root)) {
+    const field = fieldOf(dataset.field)
+    if (field) { field.dataset.marked = ''; field.setAttribute('aria-invalid', 'true') }
+  }
+}
+
+function fieldOf(id) {
+  const there = document.getElementById(id)
+  return there?.matches('input, select, textarea') ? there : there?.querySelector('input:not([type=hidden]), select, textarea, button')
+}
+
+function goToField(id) {
+  const field = fieldOf(id)
+  for (let box = field?.closest('details:not([open])'); box; box = box.parentElement.closest('details:not([open])')) box.open = true
+  field?.focus()
 }
 
 // --- live lists ---
@@ -229,7 +364,7 @@ async function act(form, submitter) {
     }
     if (form.dataset.show) { // the result is shown here, and nothing is left
       const target = document.getElementById(form.dataset.show)
-      target.textContent = JSON.stringify(said.result, null, 2)
+      target.textContent = said.result?.[form.dataset.show] ?? JSON.stringify(said.result, null, 2)
       return
     }
     if (form.dataset.done) sessionStorage.setItem('done', form.dataset.done)
@@ -251,7 +386,7 @@ function palette() {
   made.setAttribute('aria-label', 'Find anything')
   const input = $('input', made)
   const list = $('ul', made)
-  let timer
+  let timer, answered, entered
   const mark = (place) => {
     for (const each of $$('li', list)) each.setAttribute('role', 'presentation')
     const entries = $$('li a', list)
@@ -267,14 +402,25 @@ function palette() {
     entries[next].scrollIntoView({ block: 'nearest' })
   }
   const marked = () => $$('li a', list).findIndex((each) => each.getAttribute('aria-selected') === 'true')
+  const enter = () => $$('li a', list)[Math.max(0, marked())]?.click()
   const ask = async () => {
-    await loadPart(list, `/find?part=list&q=${encodeURIComponent(input.value)}`)
+    const text = input.value
+    if (!await loadPart(list, `/find?part=list&q=${encodeURIComponent(text)}`)) return
     mark(0)
+    answered = text
+    if (entered && made.open && text === input.value) enter()
   }
-  input.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 120) })
+  input.addEventListener('input', () => { entered = false; clearTimeout(timer); timer = setTimeout(ask, 120) })
   input.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') { event.preventDefault(); mark(marked() + (event.key === 'ArrowDown' ? 1 : -1)) }
-    if (event.key === 'Enter') { event.preventDefault(); $$('li a', list)[Math.max(0, marked())]?.click() }
+    if (event.key === 'Enter') {
+      event.preventDefault()
+      // Before the answer to what was typed the list is that of another text: what it has first is not what is meant.
+      if (answered === input.value) return enter()
+      entered = true
+      clearTimeout(timer)
+      ask()
+    }
   })
   ask()
 }
@@ -285,8 +431,22 @@ function begin(root) {
   for (const each of $$('[data-load]', root)) waiting.observe(each)
   for (const each of $$('form[data-part]', root)) partForm(each)
   for (const each of $$('form.editor')) numberLines(each)
+  showMail(root)
+  markFields(root === document ? $('#checked') ?? root : root)
   for (const each of $$('[data-live]', root)) live(each)
   for (const each of $$('[data-again]', root)) again(each)
+  for (const each of $$('.tabs > [aria-current]', root)) {
+    each.parentElement.scrollLeft = each.offsetLeft - each.parentElement.offsetLeft - 40
+  }
+  // A path that is wider than its box begins where people begin.
+  for (const each of $$('.flowchart .start', root)) {
+    const box = each.closest('.chart-box, .canvas'), start = each.getBoundingClientRect(), seen = box.getBoundingClientRect()
+    if (!box.scrollLeft) box.scrollLeft += start.left + start.width / 2 - seen.left - seen.width / 2
+  }
+  for (const each of $$('[data-counted]', root)) {
+    const box = $(`[data-count="${CSS.escape(each.dataset.counted)}"]`)
+    if (box) box.textContent = each.dataset.people
+  }
   const now = Date.now()
   for (const each of $$('time[datetime]', root)) {
     const instant = new Date(each.dateTime)
@@ -314,7 +474,12 @@ document.addEventListener('click', (event) => {
   if (button?.matches('[data-palette]')) palette()
   if (button?.matches('[data-menu]')) button.setAttribute('aria-expanded', String($('.side').classList.toggle('open')))
   if (button?.matches('[data-copy]')) navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent).then(() => toast('Copied'))
+  if (button?.matches('[data-undo]')) turnBack(button.form, 'before', 'after')
+  if (button?.matches('[data-redo]')) turnBack(button.form, 'after', 'before')
   if (button?.matches('[data-goto]')) goTo(document.getElementById(button.dataset.goto), button.closest('[data-line]').dataset)
+  if (button?.matches('[data-field]')) goToField(button.dataset.field)
+  if (button?.matches('[data-insert]')) insertValue(button.dataset)
+  if (button?.matches('[data-fill]')) fill(button.dataset.fill, button.dataset.value)
   if (button?.matches('[data-open]')) document.getElementById(button.dataset.open).showModal()
   if (button?.matches('[data-close]')) button.closest('dialog').close()
   if (button?.matches('[data-theme-next]')) {
@@ -328,6 +493,11 @@ document.addEventListener('click', (event) => {
 document.addEventListener('keydown', (event) => {
   const typing = event.target.matches('input, textarea, select, [contenteditable]')
   if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') { event.preventDefault(); if (!$('dialog[open]')) palette() }
+  const drawn = $('form.drawn')
+  if (drawn && !typing && (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'z') {
+    event.preventDefault()
+    turnBack(drawn, ...(event.shiftKey ? ['after', 'before'] : ['before', 'after']))
+  }
   if (event.key === '/' && !typing && !$('dialog[open]')) { event.preventDefault(); ($('.filters input') ?? palette()) ?.focus?.() }
 })
 addEventListener('popstate', () => location.reload())
