@@ -21,6 +21,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -28,9 +29,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.versions import Made, newest
 from threadline.capabilities.profile.people.definition import rules
 from threadline.engine.confined_process import ConfinedProcess
 from threadline.engine.credentials import fixed_credentials
+from threadline.engine.definition_history import refuse_changed
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
@@ -42,13 +45,14 @@ from threadline.engine.folding.capabilities import Capabilities, chosen, install
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.engine.machine import memory_bytes
+from threadline.engine.maintenance.applying import fingerprint
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
 from threadline.engine.recording.working_set import people_cache_bytes
 from threadline.engine.stand_ins import NoAnalytics, NoIndex
 from threadline.engine.tracing import open_tracing
-from threadline.exports.analytics.answering_process import AnsweringProcess
+from threadline.exports.analytics.answering_process import AnsweringProcess, LogEnd
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.catching_up import CatchUpWorker, KeepsUp
 from threadline.kernel.analytics import AnalyticsPort
@@ -58,6 +62,7 @@ from threadline.kernel.extra import from_source
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.object_storage import Storage
 from threadline.kernel.operation import Operation
+from threadline.kernel.ports import PeopleValues
 from threadline.kernel.search import SearchIndex
 from threadline.kernel.sender import Sender, SenderPorts
 from threadline.kernel.store import Store
@@ -71,6 +76,7 @@ from threadline.settings import (
     definitions_file,
     from_environment,
     load,
+    second_factor_roles,
     without_secret,
 )
 from threadline.surfaces.composition import Composition, Copied, IcebergDoor, LakeDoor, OnProgress, SharedLimits
@@ -142,14 +148,20 @@ def open_engine(
     With ``answers_apart`` a process of its own answers questions about everybody, as a server needs it.
     """
     loaded = _settings(store, settings, definitions, capabilities)
-    # Definitions and settings are read first: a mistake in them must not leave a store open, or create one.
-    made = _catalogue(loaded, capabilities)
-    surroundings = _surroundings(made, loaded, readonly=readonly, answers_apart=answers_apart)
+    # A mistake in definitions or settings must not leave a store open, or create one.
+    alone = None if _is_there(loaded) else _catalogue(loaded, given=capabilities)
+    if alone is not None:
+        _surroundings(alone, loaded, readonly=readonly)
     opened = _open_store(loaded, readonly)
     if not readonly:
         _refuse_half_moved(opened)
     store_in_use = _with_cache(opened, loaded, readonly)
     try:
+        by_hand = newest(store_in_use)
+        made = _catalogue(loaded, by_hand.text, capabilities) if alone is None or by_hand.number else alone
+        surroundings = _surroundings(
+            made, loaded, readonly=readonly, answers_apart=answers_apart, by_hand=by_hand.number
+        )
         if loaded.tracing:
             surroundings = replace(surroundings, tracing=open_tracing(store_in_use, clock))
         return _engine_on(store_in_use, made, loaded, clock, surroundings, readonly=readonly)
@@ -163,13 +175,11 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
 
     The other may still record what it was asked for before. Raises `InvalidDefinition` before anything has changed.
     """
-    made = _catalogue(settings, engine.catalogue.capabilities.given)
-    _senders(
-        made, settings, engine.store, engine.clock
-    )  # a secret that is not there must be told before anything is written
+    by_hand = newest(engine.store)
+    made = _checked(engine, settings, by_hand.text)
     answers_apart = isinstance(engine.analytics, AnsweringProcess)
     surroundings = replace(
-        _surroundings(made, settings, readonly=False, answers_apart=answers_apart),
+        _surroundings(made, settings, readonly=False, answers_apart=answers_apart, by_hand=by_hand.number),
         public_address=engine.public_address,
         search=lambda _: engine.search,
         tracing=engine.recorder.tracing,
@@ -180,8 +190,23 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
         fresh.analytics.take_over(engine.analytics)
     else:
         engine.analytics.close()
+    engine.people_values.close()
     engine.recorder.watchers.append(fresh.ranks.committed)
     return fresh
+
+
+def _checked(engine: Engine, settings: Settings, by_hand: str) -> Catalogue:
+    """What an engine would go by with the files as they are now and this made by hand; raises what `reopen` raises."""
+    made = _catalogue(settings, by_hand, engine.catalogue.capabilities.given)
+    refuse_changed(engine.store, made)
+    # A secret that is not there must be told before anything is written.
+    _senders(made, settings, engine.store, engine.clock)
+    return made
+
+
+def would_be(engine: Engine, settings: Settings, by_hand: str) -> str:
+    """The fingerprint of the definitions in force if this were made by hand; raises what `reopen` raises."""
+    return fingerprint(_checked(engine, settings, by_hand))
 
 
 def _engine_on(
@@ -194,7 +219,9 @@ def _engine_on(
     return engine
 
 
-def _surroundings(made: Catalogue, chosen: Settings, *, readonly: bool, answers_apart: bool = False) -> Surroundings:
+def _surroundings(
+    made: Catalogue, chosen: Settings, *, readonly: bool, answers_apart: bool = False, by_hand: int = 0
+) -> Surroundings:
     shared_store = readonly or "://" in chosen.store  # others write to this store
     write_keys, tokens = (
         _credentials(chosen.write_keys, "default", "write_keys"),
@@ -208,14 +235,17 @@ def _surroundings(made: Catalogue, chosen: Settings, *, readonly: bool, answers_
         exports=cache(partial(_exports, chosen.exports)) if chosen.exports else None,
         search=partial(_search_index, settings=chosen),
         analytics=partial(_analytics, settings=chosen, apart=answers_apart),
+        people_values=partial(_people_values, settings=chosen),
         readers=readers(made.rules.kinds),
         forms=forms(),
         fixed_credentials=fixed_credentials(write_keys, tokens, chosen.workspace),
         credential_cache_seconds=chosen.credential_cache_seconds,
+        second_factor_roles=second_factor_roles(chosen),
         people_cache_bytes=chosen.people_cache_bytes or people_cache_bytes(memory_bytes()),
         rules_refresh_seconds=chosen.rules_refresh_seconds if shared_store else None,
         leaderboard_refresh_seconds=chosen.leaderboard_refresh_seconds if shared_store else None,
         activation_changed_max=chosen.activation_changed_max if chosen.activation_what_if else None,
+        by_hand=by_hand,
     )
 
 
@@ -244,8 +274,22 @@ def _declared(definitions: Definitions, capabilities: Capabilities | None) -> Ca
     return Catalogue.declared(definitions, identity, SETTINGS_SECTION, capabilities=capabilities)
 
 
-def _catalogue(settings: Settings, given: Sequence[Capability] = ()) -> Catalogue:
-    return catalogue(definition_files(definitions_file(settings)), chosen(settings.capabilities, given))
+def _catalogue(settings: Settings, by_hand: str = "", given: Sequence[Capability] = ()) -> Catalogue:
+    definitions = Definitions.load(definition_files(definitions_file(settings)), by_hand)
+    return _declared(definitions, chosen(settings.capabilities, given))
+
+
+def _made_by_hand(settings: Settings) -> Made:
+    """What is made by hand in the store that the settings name; nothing where no store is there yet."""
+    if not _is_there(settings):
+        return Made()
+    with closing(_open_store(settings, readonly=True)) as store:
+        return newest(store)
+
+
+def _is_there(settings: Settings) -> bool:
+    """Whether a store may be there already: a file is, what a URL names is asked."""
+    return "://" in settings.store or (_is_embedded(settings) and Path(settings.store).exists())
 
 
 @cache
@@ -275,6 +319,8 @@ def composition() -> Composition:
         _rest,
         _lake,
         iceberg=_iceberg,
+        would_be=would_be,
+        made_by_hand=_made_by_hand,
     )
 
 
@@ -287,7 +333,8 @@ def _iceberg(settings: Settings) -> IcebergDoor:
 def _lake(settings: Settings) -> LakeDoor:
     from threadline.exports.curated.commands import LakeCommands
 
-    return LakeCommands(settings.lake, settings.workspace, _CatalogueOf(settings.capabilities))
+    made = _CatalogueOf(settings.capabilities)
+    return LakeCommands(settings.lake, _columns_folder(settings), settings.workspace, made)
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
@@ -324,18 +371,18 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
         )
         leases = Leases(engine.store, engine.clock, _owner(settings))
         return OpenSearchIndex(cluster, lambda handler: FeedConsumer(engine.store, engine.clock, handler, leases))
+    from threadline.capabilities.ask.search.naming import named_people
     from threadline.exports.search.embedded import EmbeddedIndex
 
     beside = Path(f"{settings.store}-search") if embedded else None
     path = Path(settings.search_index) if settings.search_index else beside
-    return EmbeddedIndex(path, engine.log, document_of, partial(erased_since, engine.store))
+    erased, people_of = partial(erased_since, engine.store), partial(named_people, engine)
+    return EmbeddedIndex(path, engine.log, document_of, erased, people_of)
 
 
 def _analytics(engine: Engine, settings: Settings, apart: bool) -> AnalyticsPort:
-    folder = Path(settings.analytics_dir) if settings.analytics_dir else None
-    if _is_embedded(settings):
-        folder = folder or Path(f"{settings.store}-analytics")
-    elif not settings.lake and folder is None and settings.store != MEMORY:
+    folder = _columns_folder(settings)
+    if not _is_embedded(settings) and not settings.lake and folder is None and settings.store != MEMORY:
         return NoAnalytics()
     here = DuckAnalytics(engine, settings.lake, folder)
     if not apart or settings.store == MEMORY:
@@ -343,7 +390,27 @@ def _analytics(engine: Engine, settings: Settings, apart: bool) -> AnalyticsPort
     declared = engine.catalogue.definitions
     texts = declared.texts if isinstance(declared, Definitions) else ()
     separate = partial(_engine_apart, settings, texts, engine.catalogue.capabilities.given)
-    return AnsweringProcess(separate, lambda: here.is_begun)
+    return AnsweringProcess(separate, lambda: here.is_begun, partial(_log_end, engine.store))
+
+
+def _log_end(store: Store, erased: str) -> LogEnd:
+    position = store.feed_end()
+    return LogEnd(int(position) if position.isdigit() else 0, erased_since(store, erased)[1])
+
+
+def _people_values(engine: Engine, settings: Settings) -> PeopleValues:
+    from threadline.exports.values.stored import StoredValues
+
+    folder = settings.analytics_dir or (settings.store if _is_embedded(settings) else "")
+    return StoredValues(engine, Path(f"{folder}-values") if folder else None)
+
+
+def _columns_folder(settings: Settings) -> Path | None:
+    """Where the copy of the log in columns is, which questions about everybody read; None: of what is not embedded,
+    nothing is kept unless the settings name a folder."""
+    if settings.analytics_dir:
+        return Path(settings.analytics_dir)
+    return Path(f"{settings.store}-analytics") if _is_embedded(settings) else None
 
 
 def _engine_apart(settings: Settings, texts: Sequence[tuple[str, str]], given: Sequence[Capability]) -> Engine:
@@ -367,6 +434,8 @@ def _background(engine: Engine, settings: Settings, owner: str) -> list[Backgrou
         background.append(CatchUpWorker("search", engine.search, pause, engine.recorder.readers.give))
     if isinstance(engine.analytics, KeepsUp):
         background.append(CatchUpWorker("analytics", engine.analytics))
+    if isinstance(engine.people_values, KeepsUp):
+        background.append(CatchUpWorker("values", engine.people_values))
     store, clock = engine.store, engine.clock
     for handler in _publishers(engine, settings):
         consumer = FeedConsumer(store, clock, handler, Leases(store, clock, owner))

@@ -63,7 +63,7 @@ def get_historical_features(
     chosen = load({key: value for key, value in given.items() if value}, onto=settings)
     if not chosen.lake:
         raise InvalidSetting("training sets are read from a lake", hint="set THREADLINE_LAKE, or hand over lake=…")
-    training = Training(composition().catalogue(chosen), Lake(open_storage(chosen.lake)), chosen.workspace)
+    training = Training(composition().in_force(chosen), Lake(open_storage(chosen.lake)), chosen.workspace)
     entities = _table(entity_df)
     for column in (person, timestamp):
         if column not in entities.column_names:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from threadline.capabilities.foundation.definitions.versions import Made
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
@@ -47,8 +48,11 @@ class SharedLimits(Protocol):
 class LakeDoor(Protocol):
     """The lake that the settings name, and its curated zone."""
 
-    def query(self, engine: Engine, query: str) -> AbstractContextManager[tuple[list[str], Iterator[list[Any]]]]:
-        """The names of the columns of an SQL query's result, and its rows."""
+    def query(
+        self, engine: Engine, query: str, on_progress: OnProgress = ...
+    ) -> AbstractContextManager[tuple[list[str], Iterator[list[Any]]]]:
+        """The names of the columns of an SQL query's result, and its rows. Without a lake the log is read once, and
+        what was read is kept beside the store."""
         ...
 
     def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
@@ -126,8 +130,8 @@ class Composition(NamedTuple):
     """(settings, readonly) -> that store alone. An engine would write what is declared into it."""
     reopen: Callable[[Engine, Settings], Engine]
     """An engine by the definitions as they are now, on the store of another whose place it takes."""
-    catalogue: Callable[[Settings], Catalogue]
-    """What ships, shaped by the definitions that the settings name."""
+    catalogue: Callable[[Settings, str], Catalogue]
+    """(settings, made by hand) -> what ships, shaped by the files that the settings name and by this text."""
     open_dispatcher: Callable[[Engine, Settings], Dispatcher]
     """The dispatcher of an engine, with the senders there are, as the settings have them."""
     operations: Callable[[], tuple[Operation, ...]]
@@ -154,3 +158,11 @@ class Composition(NamedTuple):
     """The lake, and what is read from it."""
     iceberg: Callable[[Settings], IcebergDoor] = _no_lake
     """The Iceberg tables of the lake."""
+    would_be: Callable[[Engine, Settings, str], str] = lambda engine, settings, by_hand: ""
+    """The fingerprint of the definitions that an engine would go by if this text were made by hand."""
+    made_by_hand: Callable[[Settings], Made] = lambda settings: Made()
+    """What is made by hand in the store, and the number of its version; nothing where no store is there yet."""
+
+    def in_force(self, settings: Settings) -> Catalogue:
+        """What the store of these settings goes by."""
+        return self.catalogue(settings, self.made_by_hand(settings).text)

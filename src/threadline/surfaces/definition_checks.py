@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,13 +11,14 @@ from threadline.capabilities.decide.drafts import warned as drafts
 from threadline.capabilities.foundation.definitions import Definitions, Problem
 from threadline.capabilities.foundation.definitions.files import in_order_of
 from threadline.capabilities.foundation.definitions.problem import problem_of
+from threadline.capabilities.foundation.definitions.versions import Made
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.event_log import EventLog
-from threadline.kernel.errors import InvalidDefinition, InvalidSetting
+from threadline.kernel.errors import InvalidDefinition, InvalidSetting, StoreBusy, StoreDamaged, Unavailable
 from threadline.settings import Settings, definition_files, definitions_file, load
 
-MadeOf = Callable[[Settings], Catalogue]
-"""The catalogue of the definitions that settings name. Raises `InvalidDefinition`."""
+MadeOf = Callable[[Settings, str], Catalogue]
+"""The catalogue of the files that settings name, and of what is made by hand. Raises `InvalidDefinition`."""
 
 
 class Checked(NamedTuple):
@@ -26,10 +28,14 @@ class Checked(NamedTuple):
     problems: Sequence[Problem]
     catalogue: Catalogue | None
     """None where there are problems."""
+    by_hand: Made | None = Made()
+    """What is made by hand; None: there is a store, and it cannot be read."""
 
 
-def check(given: Mapping[str, Any], made_of: MadeOf) -> Checked:
-    """Read all definitions that settings like these lead to; needs no store.
+def check(
+    given: Mapping[str, Any], made_of: MadeOf, made_by_hand: Callable[[Settings], Made] = lambda settings: Made()
+) -> Checked:
+    """Read all definitions that settings like these lead to, and what is made by hand in the store, if there is one.
 
     Raises `InvalidSetting` for a setting that stands in no file of definitions.
     """
@@ -41,12 +47,15 @@ def check(given: Mapping[str, Any], made_of: MadeOf) -> Checked:
         settings = load(given)
     except InvalidSetting as error:
         noted += map(problem_of, str(error).split("\n"))
+    by_hand: Made | None = None
+    with suppress(Unavailable, StoreBusy, StoreDamaged):
+        by_hand = made_by_hand(settings)
     try:
-        made = made_of(settings)
+        made = made_of(settings, "" if by_hand is None else by_hand.text)
     except InvalidDefinition as error:
         noted += problems_in(error)
     problems = in_order_of([*map(str, files)], {str(problem): problem for problem in noted}.values())
-    return Checked(files, problems, None if problems else made)
+    return Checked(files, problems, None if problems else made, by_hand)
 
 
 def problems_in(error: InvalidDefinition) -> list[Problem]:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -75,17 +75,20 @@ def rows_of(result: Any) -> Rows | None:
     return Rows(field, tuple(Column(names[name], name, _kind(hints[name])) for name in names))
 
 
-def rendered(result: Any, form: Format) -> Rendered:
-    """A result in a form. Raises `InvalidValue` if it has no rows, or if Parquet cannot be written here."""
-    if form == "json":
-        return Rendered(msgspec.json.encode(result))
+def rendered(result: Any, form: Format, without: Collection[str] = (), *, is_flat: bool = False) -> Rendered:
+    """The rows of a result as CSV or Parquet, ``without`` some columns of a CSV. ``is_flat``: several texts stand in a
+    cell as people write them, with commas, not as JSON. Raises `InvalidValue` if it has none, or if Parquet cannot be
+    written here."""
     kind: Any = type(result)
     rows = rows_of(kind)
     if rows is None:
         raise InvalidValue(f"this answer is not a list, which {form} needs; leave the format out for JSON")
     entries = getattr(result, rows.field)
     table = dict(_filled(rows, entries))
-    body = _csv(_with_kinds(table), len(entries)) if form == "csv" else _parquet(table)
+    if form == "csv":
+        table = _with_kinds(table)
+    table = {name: column for name, column in table.items() if name not in without}
+    body = _csv(_flat(table) if is_flat else table, len(entries)) if form == "csv" else _parquet(table)
     return Rendered(body, str(getattr(result, "next", "") or ""))
 
 
@@ -168,6 +171,13 @@ def _with_kinds(table: dict[str, tuple[Kind, list[Any]]]) -> dict[str, tuple[Kin
         kind: ("text", [person.get(kind, "") for person in named]) for kind in kinds if kind not in table
     }
     return table | columns if IDENTIFIERS in table else table
+
+
+def _flat(table: dict[str, tuple[Kind, list[Any]]]) -> dict[str, tuple[Kind, list[Any]]]:
+    return {
+        name: ("text", [", ".join(texts or ()) for texts in values]) if kind == "texts" else (kind, values)
+        for name, (kind, values) in table.items()
+    }
 
 
 def _csv(table: dict[str, tuple[Kind, list[Any]]], count: int) -> bytes:

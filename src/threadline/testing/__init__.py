@@ -1,6 +1,7 @@
 """The public test kit: laws for stores and projections, seeded worlds, an auditor; nothing here runs in production.
 
-Property-based tests and fixtures for those who write a capability, a projection, a policy or a store adapter. A seeded
+`rehearsal` is for everybody: it tests journeys, mails and rules of your own over time, without a server. The others are
+property-based tests and fixtures for those who write a capability, a projection, a policy or a store adapter. A seeded
 world has realistic customers without a fixture file, and the laws try on it what a test of one example misses: shuffled
 and duplicate events, merges, hostile payloads, replays.
 
@@ -11,7 +12,8 @@ and duplicate events, merges, hostile payloads, replays.
 
 | module | for the tests of |
 |---|---|
-| `capability_laws` | a capability: `broken` names each law that it breaks. Start here |
+| `rehearsal` | your definitions: given these events, at this instant, these mails |
+| `capability_laws` | a capability: `broken` names each law that it breaks |
 | `projection_laws`, `policy_laws` | one projection, one policy |
 | `store_laws` | a backend: a class of tests, which is pointed at the store |
 | `world`, `scenarios`, `adversary` | anything: plausible events, hostile events, an attacker |

@@ -92,8 +92,8 @@ def _picture(workspace: str, identifiers: frozenset[str], events: list[SentEvent
         "workspace": workspace,
         "identifiers": sorted(identifiers),
         "events": [event_id(event) for event in events],
-        "traits": _last_words(events, "identify", lambda event: event["properties"]),
-        "tags": sorted(_last_words(events, "tag", _tag_change)),
+        "traits": _last_words(events, "identify", _traits),
+        "tags": _tags(events),
         "groups": _last_words(events, "group", _group_change),
         "first_seen_at": min(times),
         "last_seen_at": max(times),
@@ -113,6 +113,26 @@ def _last_words(events: list[SentEvent], prefix: str, words: Callable[[SentEvent
         if event["type"].startswith(prefix):
             known.update(words(event))
     return {name: value for name, value in known.items() if value is not None}
+
+
+def _traits(event: SentEvent) -> dict[str, Any]:
+    return {name: value for name, value in event["properties"].items() if name != "tags"}
+
+
+def _tags(events: list[SentEvent]) -> list[str]:
+    """Added ones until they are removed, and those of the newest list; what is removed waits for the next list."""
+    added: set[str] = set()
+    listed: set[str] = set()
+    for event in events:
+        if event["type"] == "identify":
+            tags = event["properties"].get("tags", 0)
+            tags = [tags] if isinstance(tags, str) else [] if tags is None else tags
+            listed = {tag for tag in tags if isinstance(tag, str) and tag} if isinstance(tags, list) else listed
+        elif event["type"] in ("tag_added", "tag_removed"):
+            for tag, is_added in _tag_change(event).items():
+                added = added | {tag} if is_added else added - {tag}
+                listed = listed if is_added else listed - {tag}
+    return sorted(added | listed)
 
 
 def _tag_change(event: SentEvent) -> dict[str, Any]:

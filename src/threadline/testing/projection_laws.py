@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from threadline.engine.folding.states import PackedDict
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.names import Names
@@ -52,6 +53,37 @@ def a_refold_equals_the_incremental_state(projection: Projection, events: Sequen
     for recorded in _in_order(projection, events):
         state = msgspec.msgpack.decode(msgspec.msgpack.encode(_fold(projection, state, recorded)))
     assert _written(state) == _written(_folded(projection, events)), f"{projection.name}: packing shows"
+
+
+def a_state_in_parts_does_as_the_plain_one(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+    """A state of which only what is asked for is unpacked is folded, merged and seen as the plain one."""
+    if not projection.in_parts:
+        return
+    plain, apart = projection.empty(), projection.empty()
+    ordered = _in_order(projection, [recorded for recorded in events if _handles(projection, recorded)])
+    newest = max((recorded.event.occurred_at for recorded in events), default=0)
+    instants = (newest + 1, newest + random.randrange(1, 100 * DAY), newest + 20 * YEAR)
+    for count, recorded in enumerate(ordered, 1):
+        plain, apart = projection.after(plain, recorded), projection.after(_apart(apart), recorded)
+        assert msgspec.msgpack.encode(plain) == msgspec.msgpack.encode(apart), f"{projection.name}: parts show"
+        if count in (len(ordered) // 2, len(ordered)):
+            seen = _seen(projection, plain, ordered[:count], instants)
+            assert seen == _seen(projection, _apart(plain), ordered[:count], instants), f"{projection.name}: parts show"
+            if projection.faster.merge is not None:
+                second = _folded(projection, ordered[count // 2 :])
+                merged = merged_states(projection, plain, second)
+                assert merged == merged_states(projection, plain, second, _apart), f"{projection.name}: parts show"
+
+
+class _Apart(PackedDict):
+    """A state with parts as small as can be."""
+
+    __slots__ = ()
+    plain_bytes = 0
+
+
+def _apart(state: State) -> State:
+    return _Apart.unpack(msgspec.Raw(msgspec.msgpack.encode(state)))
 
 
 def the_compiled_fold_equals_the_plain_one(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
@@ -107,11 +139,13 @@ def merging_two_states_equals_folding_the_union(
         assert merged == merged_states(projection, second, first), f"{projection.name}: who comes first shows"
 
 
-def merged_states(projection: Projection, first: State, second: State) -> bytes | None:
-    """What `merge` makes of copies of two states, packed; None if only the events can tell."""
+def merged_states(
+    projection: Projection, first: State, second: State, copied: Callable[[State], State] | None = None
+) -> bytes | None:
+    """What `merge` makes of copies of two states, packed; None if only the events can tell. ``copied`` makes them."""
     assert projection.faster.merge is not None
     before = [_written(state) for state in (first, second)]
-    copies = [msgspec.msgpack.decode(packed) for packed in before]
+    copies = list(map(copied or _copied, (first, second)))
     merged = projection.faster.merge(*copies)
     if merged is None:
         assert [_written(copy) for copy in copies] == before, f"{projection.name}: a merge that fails changes a state"
@@ -157,6 +191,10 @@ def of_nobody_the_same_is_shown_at_all_times(
     empty = projection.empty()
     first, second = (projection.view(empty, random.randrange(100 * YEAR), []) for _ in range(2))
     assert repr(first) == repr(second), f"{projection.name}: time alone changes what is said of nobody"
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(first))
+    assert repr(again) == repr(first), f"{projection.name}: what is said of nobody is no plain data"
+    edges = projection.depends.edges
+    assert edges is None or not edges(empty, random.randrange(100 * YEAR)), f"{projection.name}: nobody has no events"
     assert projection.depends.due is None or projection.depends.due(empty, random.randrange(100 * YEAR)) is None
 
 
@@ -207,6 +245,7 @@ def _paths(view: Any, to: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 LAWS: tuple[Law, ...] = (
     any_order_gives_an_equal_state,
     a_refold_equals_the_incremental_state,
+    a_state_in_parts_does_as_the_plain_one,
     the_compiled_fold_equals_the_plain_one,
     an_event_that_touches_nothing_changes_nothing_that_is_seen,
     merging_two_states_equals_folding_the_union,
@@ -286,5 +325,9 @@ def _encodes(recorded: Recorded) -> bool:
         return False
 
 
+def _copied(state: State) -> State:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(state))
+
+
 def _written(state: Any) -> bytes:
-    return msgspec.msgpack.encode(state, order="sorted")
+    return msgspec.msgpack.encode(_copied(state), order="sorted")

@@ -90,7 +90,12 @@ def _crowded_instant(random: Random) -> int:
 
 def _properties(random: Random, type: str) -> Plain:
     if type == "identify":
-        traits = {"name": f"name {random.randrange(4)}", "plan": random.choice(("free", "pro", None)), "age": 1.5}
+        traits: Plain = {
+            "name": f"name {random.randrange(4)}",
+            "plan": random.choice(("free", "pro", None)),
+            "age": 1.5,
+        }
+        traits["tags"] = random.choice((["vip"], ["new", "città", 7, ""], [], "vip", None, 7))
         return {name: traits[name] for name in random.sample(sorted(traits), random.randrange(4))}
     if type == "group":
         return random.choice(({}, {"left": True}, {"left": False, "seats": 3}))

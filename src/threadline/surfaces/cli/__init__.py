@@ -8,8 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadline.surfaces.composition import Composition
 
 __all__ = ["main"]
 
@@ -30,18 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
             signal.signal(number, _end)
     try:
-        # What is imported stays: looking through it for garbage, again and again, was an eighth of the start.
-        gc.disable()
-        # Nothing else is imported before it is needed: `threadline --help` must answer at once. The composition root is
-        # above every surface; a program has to begin somewhere, and this is the one place that reaches up.
-        # What modules make stays: the collector would look through all of it again and again, a seventh of the start.
-        gc.disable()
-        from threadline.app import composition
+        given = sys.argv[1:] if arguments is None else arguments
+        if list(given) == ["--version"]:
+            from threadline.surfaces.version import package_version
+
+            sys.stdout.write(f"threadline {package_version()}\n")
+            sys.exit(0)
+        # Nothing else is imported before it is needed: `threadline --help` must answer at once.
         from threadline.surfaces.cli.program import run
 
-        gc.freeze()
-        gc.enable()
-        code = run(composition(), sys.argv[1:] if arguments is None else arguments)
+        with ExitStack() as command:
+            code = run(partial(_composition, command), given)
     except KeyboardInterrupt:  # before anything was begun; later the program itself sees to it
         code = 130
     except _StoppedError as stopped:
@@ -51,6 +55,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.kill(os.getpid(), stopped.number)  # whoever sent it must see that it was obeyed
         code = 128 + stopped.number
     sys.exit(code)
+
+
+def _composition(command: ExitStack) -> Composition:
+    """What opens engines, for what is left of a command. The composition root is above every surface; a program has to
+    begin somewhere, and this is the one place that reaches up."""
+    # What modules make stays: the collector would look through all of it again and again, a seventh of the start.
+    gc.disable()
+    from threadline.app import composition
+    from threadline.engine.interpreter import gc_deferred
+
+    made = composition()
+    gc.freeze()
+    gc.enable()
+    command.enter_context(gc_deferred())  # the process is this command's own
+    return made
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -13,10 +13,10 @@ from threadline.surfaces.cli.session import Session, own_store_option
 @own_store_option
 @click.pass_obj
 def accept_loss(session: Session, yes: bool) -> None:
-    """Open an embedded store again that refuses to start because acknowledged events are gone.
+    """Accept that an embedded store has lost acknowledged events, so that it opens again.
 
-    Counts for the loss that is there now, and for no later one. The damaged files stay under new names. Exits 1 if what
-    is left is not whole: then restore a backup.
+    This applies to the present loss only. The damaged files are kept under new names. Exits 1 if the rest of the store
+    is damaged: then restore a backup.
     """
     settings = session.settings()
     loss = session.composition.find_loss(settings)

@@ -33,19 +33,19 @@ PAGE_PEOPLE = 500
 @store_option
 @url_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
-@click.option("--background", is_flag=True, help="Leave it to the server of --url, as a job, and do not wait for it.")
-@click.option("--yes", is_flag=True, help="Do not look first at what it sends, and do not ask.")
+@click.option("--background", is_flag=True, help="Start a job on the server of --url, and do not wait for it.")
+@click.option("--yes", is_flag=True, help="Do not check first what would be sent, and do not ask.")
 @json_option
 @click.pass_obj
 def apply(session: Session, dry_run: bool, background: bool, yes: bool, as_json: bool) -> None:
-    """Check the definitions, show what has changed, and bring everybody up to it.
+    """Check the definitions, show what has changed, and recalculate everyone.
 
-    People's states are folded again, then segments, leaderboards and milestones are refreshed. A version of a rule is
-    fixed from then on. What that would cause (entries, mails, webhooks) is rehearsed first, and it asks before it sends
-    more than a hundred of these. It can be stopped at any time and started again, and does nothing where nothing has
-    changed.
+    States, segments, leaderboards and milestones are recalculated. A version of a rule can no longer be changed
+    afterwards. The command counts first what the change would cause (entries, mails, webhooks), and asks before it
+    sends more than a hundred of these. You can stop it at any time and run it again. If nothing has changed, it does
+    nothing.
 
-    A server that is named by --url takes in the definitions that stand where it runs, and does the same.
+    With --url the server reloads its own definition files and does the same.
     """
     if background and dry_run:
         raise click.UsageError("--dry-run does nothing that could be left to a server; leave --background out")
@@ -63,7 +63,7 @@ def apply(session: Session, dry_run: bool, background: bool, yes: bool, as_json:
             foretell = None if yes else client.definitions.foretell
             _run(session, changes, (), None if dry_run else client.definitions.apply, foretell, as_json=as_json)
         return
-    result = check(session.given, session.composition.catalogue)
+    result = check(session.given, session.composition.catalogue, session.composition.made_by_hand)
     if result.problems:
         raise InvalidDefinition("\n".join(map(str, result.problems)))
     settings = session.settings()

@@ -17,9 +17,9 @@ from threadline.surfaces.cli.session import Session, own_store_option
 @own_store_option
 @click.pass_obj
 def backup(session: Session, into: Path) -> None:
-    """Copy the embedded store, as it is at this instant, into BACKUP, beside a server that goes on writing.
+    """Copy the embedded store into BACKUP, as it is at this moment, while a server goes on writing.
 
-    The copy is checked before it gets its name. A BACKUP that is there already is not overwritten.
+    The copy is checked before it gets its name. An existing BACKUP is not overwritten.
     """
     began = time.monotonic()
     with progress_bar("Copying") as progress:
@@ -32,13 +32,13 @@ def backup(session: Session, into: Path) -> None:
 
 @click.command()
 @click.argument("backup", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace an existing store, which is kept under another name.")
+@click.option("--replace", is_flag=True, help="Replace an existing store, which gets another name.")
 @own_store_option
 @click.pass_obj
 def restore(session: Session, backup: Path, replace: bool) -> None:
-    """Put BACKUP in the place of the embedded store, once it has been found whole.
+    """Check BACKUP, and put it in place of the embedded store.
 
-    Stop the server first: a store in use is not touched. What was sent after the backup was made is due again.
+    Stop the server first: a store in use is not replaced. Mail that was sent after the backup may be due again.
     """
     settings = session.settings()
     with progress_bar("Copying") as progress:

@@ -13,10 +13,13 @@ from threadline.capabilities.foundation.definitions import Problem
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.settings import Settings
+from threadline.settings.parts import lacking
 from threadline.surfaces.cli.printing import answer, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option
 from threadline.surfaces.definition_checks import Checked, problems_in, warnings
 from threadline.surfaces.definition_checks import check as checked
+
+UNREAD = "the store cannot be read now, so what is made by hand in it was not checked with the files"
 
 
 @click.command()
@@ -27,19 +30,26 @@ from threadline.surfaces.definition_checks import check as checked
 def check(session: Session, path: Path | None, as_json: bool) -> None:
     """Check all definitions: every mistake with its file, line and column. Exits 1 if there is one.
 
-    PATH is a file or a folder; by default what the setting `definitions` names. No store is needed. Where there is an
-    embedded one, its events tell which event types nobody sends.
+    PATH is a file or a folder; by default that of the setting `definitions`. No store is needed. If there is one,
+    definitions that were made by hand in it are checked together with the files. If it is embedded, the command also
+    warns of names that none of its events has.
     """
     session.given.update({"definitions": str(path)} if path is not None else {})
-    result = checked(session.given, session.composition.catalogue)
+    result = checked(session.given, session.composition.catalogue, session.composition.made_by_hand)
     problems, warned = _by_the_store(session, result)
+    problems = [*problems, *(Problem("", 0, sentence) for sentence in _lacking(session))]
+    by_hand = -1 if result.by_hand is None else result.by_hand.number
+    if by_hand < 0:
+        warned = [*warned, Problem("", 0, UNREAD)]
     if as_json:
-        content = {"files": list(map(str, result.files)), "problems": problems, "warnings": warned}
+        content = {"files": list(map(str, result.files)), "by_hand": max(by_hand, 0)}
+        content |= {"problems": problems, "warnings": warned}
         answer(content, session.console, as_json=True)
     else:
         show_problems(session.console, problems, warned)
         files, mistakes = counted(len(result.files), "file"), counted(len(problems), "mistake")
-        session.console.print(f"{files}: {mistakes}, {counted(len(warned), 'warning')}.", highlight=False)
+        store = f" and version {by_hand} of what is made by hand" if by_hand > 0 else ""
+        session.console.print(f"{files}{store}: {mistakes}, {counted(len(warned), 'warning')}.", highlight=False)
     if problems:
         raise click.exceptions.Exit(1)
 
@@ -58,6 +68,14 @@ def _by_the_store(session: Session, result: Checked) -> tuple[Sequence[Problem],
     except ThreadlineError:
         pass  # what is wrong with the store is no matter of the definitions
     return (), warnings(result.catalogue)
+
+
+def _lacking(session: Session) -> Sequence[str]:
+    """What the settings need that is not installed. Settings that cannot be read are told by what reads them."""
+    try:
+        return lacking(session.settings())
+    except ThreadlineError:
+        return ()
 
 
 def _is_embedded(settings: Settings) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import platform
 import shutil
+import sys
+import sysconfig
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from threadline.capabilities.foundation.definitions.versions import Made
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.finding import Finding
@@ -20,7 +24,7 @@ from threadline.settings import Settings, definition_files, definitions_file, lo
 from threadline.surfaces.cli.printing import visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.definition_checks import warnings
-from threadline.surfaces.http.addresses.health import package_version
+from threadline.surfaces.version import package_version
 
 FREE_BYTES_MIN = 1_000_000_000
 READ_THROUGH_BYTES_MAX = 1_000_000_000
@@ -28,6 +32,10 @@ WAL_GROWTH_MAX = 4
 """A write-ahead log this many times longer than the setting asks for is not being moved into the file."""
 WAITING_MAX = 15 * MINUTE
 _PLAUSIBLE = parse_time("2025-01-01")
+_WAITS_BY_THE_CLOCK = (
+    "this Python waits by it: if it is set back, workers stand still for as long; "
+    "use one that was built for glibc 2.30 or newer"
+)
 _PARTS = ("apsw", "psycopg", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
 DEFINITIONS = "definitions"
 _SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "fault": "[red]fault[/]"}
@@ -58,11 +66,17 @@ def _surroundings(settings: Settings) -> Iterator[Finding]:
     yield Finding("versions", "ok", f"threadline {package_version()}, Python {platform.python_version()}, {parts}")
     if not _is_elsewhere(settings):
         yield _disk(Path(settings.store).absolute().parent)
-    now = system_clock()
-    sane = now > _PLAUSIBLE
-    yield Finding(
-        "clock", "ok" if sane else "fault", format_time(now) + ("" if sane else " cannot be right; set the clock")
-    )
+    yield _clock(system_clock())
+
+
+def _clock(now: int) -> Finding:
+    shown = format_time(now)
+    if now <= _PLAUSIBLE:
+        return Finding("clock", "fault", f"{shown} cannot be right; set the clock")
+    # What's New In Python 3.11, threading: without it, waits with a time limit end by the system's clock.
+    if sys.platform == "linux" and not sysconfig.get_config_var("HAVE_SEM_CLOCKWAIT"):
+        return Finding("clock", "note", f"{shown}; {_WAITS_BY_THE_CLOCK}")
+    return Finding("clock", "ok", shown)
 
 
 def _is_elsewhere(settings: Settings) -> bool:
@@ -80,10 +94,15 @@ def _disk(folder: Path) -> Finding:
 def _definitions(session: Session, settings: Settings) -> Iterator[Finding]:
     file = definitions_file(settings)
     seen = ", ".join(map(str, definition_files(file))) or "none but those that ship"
+    by_hand = Made()
+    with suppress(ThreadlineError):  # what is wrong with the store is told by itself
+        by_hand = session.composition.made_by_hand(settings)
+    seen += f", and version {by_hand.number} of what is made by hand" if by_hand.number else ""
+    # With a store of their own, unless they go with what is in it: they are read whether there is one yet or not.
+    alone = {"store": "memory:", "definitions": str(file or ""), "cache": ""}
     try:
-        # With a store of their own: they are read whether there is one yet or not.
-        alone = {"store": "memory:", "definitions": str(file or ""), "cache": ""}
-        engine = session.composition.open_engine(load(alone, onto=settings), False)
+        chosen = settings if by_hand.number else load(alone, onto=settings)
+        engine = session.composition.open_engine(chosen, bool(by_hand.number))
     except ThreadlineError as error:
         yield Finding(DEFINITIONS, "fault", _message(error))
         return

@@ -91,7 +91,7 @@ def _awaited(session: Session, id: str, show: Any) -> ErasureView:
 @own_store_option
 @click.pass_obj
 def resume(session: Session) -> None:
-    """Finish every erasure that is not done, such as one whose process was killed. A server does so by itself."""
+    """Finish every erasure that was interrupted. A server does so by itself."""
     with session.engine() as engine, _bar() as show:
         unfinished = engine.erasures.unfinished()
         for workspace, id in unfinished:
@@ -104,9 +104,9 @@ def resume(session: Session) -> None:
 @own_store_option
 @click.pass_obj
 def export(session: Session, target: Path) -> None:
-    """Add what the ledger of erasures has to FILE, in the form of the file beside an embedded store.
+    """Add the ledger of erasures to FILE, in the form of the file beside an embedded store.
 
-    To be kept apart from backups: applied to one that was restored, it erases again whoever was erased since.
+    Keep FILE apart from backups. `threadline erasures apply` erases these people again in a restored store.
     """
     with session.engine(readonly=True) as engine:
         keys, entries = entries_of(engine.store)
@@ -119,7 +119,7 @@ def export(session: Session, target: Path) -> None:
 @own_store_option
 @click.pass_obj
 def apply(session: Session, source: Path) -> None:
-    """Do again the erasures in FILE that this store has not: after a backup of it was restored, before it is served."""
+    """Repeat the erasures in FILE in this store: after a backup was restored, and before a server uses it."""
     keys, entries = LedgerFile(source).read()
     with session.engine() as engine:
         done = apply_entries(engine, engine.erasures, keys, entries)

@@ -14,19 +14,20 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.capabilities.profile.people.events import IDENTIFY
 from threadline.capabilities.reach.consent.events import REOPENS, SUBSCRIBED
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
 from threadline.surfaces.cli.consequences import confirm, show
-from threadline.surfaces.cli.import_rows import Plan, is_worth_a_process, preview
-from threadline.surfaces.cli.importing import Summary, check_file, foretell_file, import_file, may_send
 from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, own_store_option, workspace_option
+from threadline.surfaces.importing.guessing import columns_of, delimiter_of, guessed
+from threadline.surfaces.importing.recording import Summary, check_file, foretell_file, import_file, may_send
+from threadline.surfaces.importing.rows import Plan, is_worth_a_process, preview
 from threadline.wire.table import parse_mapping
-
-_READINGS = ("number", "boolean", "json")
+from threadline.wire.table_mapping import READINGS
 
 EPILOG = """
 \b
@@ -46,7 +47,7 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
 @click.option("--type", "type_", metavar="TYPE", help="The type of every event.")
 @click.option("--time", "time_", metavar="COLUMN", help="When it happened.")
 @click.option(
-    "--time-format", metavar="FORMAT", help="iso (default), unix, unix_ms, unix_us, or a pattern such as %Y%m%d."
+    "--time-format", metavar="FORMAT", help="iso (default), excel, unix, unix_ms, unix_us, or a pattern such as %Y%m%d."
 )
 @click.option("--zone", metavar="NAME", help="The zone of times that name none; default: UTC.")
 @click.option("--user-id", metavar="COLUMN", help="The user's id.")
@@ -57,7 +58,7 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
     "properties",
     metavar="NAME=COLUMN[:READING]",
     multiple=True,
-    help="A property, read as number, boolean or json; by default as text.",
+    help="A property, read as number, decimal_comma, boolean or json; by default as text.",
 )
 @click.option("--all-columns", is_flag=True, help="Every column that nothing else names becomes a property.")
 @click.option(
@@ -69,11 +70,14 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
     "--dry-run", is_flag=True, help="Check every row, show what the first 5 would become, and record nothing."
 )
 @click.option(
+    "--suggest", is_flag=True, help="Print a mapping to begin with, by the columns and first rows, and import nothing."
+)
+@click.option(
     "--reopen",
     is_flag=True,
     help="With --type subscribed: subscribe those again, too, who have unsubscribed themselves.",
 )
-@click.option("--yes", is_flag=True, help="Do not look first at what it sends, and do not ask.")
+@click.option("--yes", is_flag=True, help="Do not check first what would be sent, and do not ask.")
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
 @own_store_option
 @workspace_option
@@ -86,6 +90,7 @@ def command(
     source: str,
     delimiter: str,
     dry_run: bool,
+    suggest: bool,
     again: bool,
     yes: bool,
     **columns: Any,
@@ -95,12 +100,17 @@ def command(
     Run it again after an interruption, and it continues from there; run it twice and nothing is recorded twice.
     Rows that cannot be recorded are kept in the rejected log with their numbers.
     """
+    if suggest:
+        sign = delimiter or delimiter_of(path)
+        suggested = guessed(columns_of(path, sign), columns["type_"] or IDENTIFY)
+        click.echo(yaml.safe_dump(suggested, sort_keys=False, allow_unicode=True), nl=False)
+        return
     mapping = parse_mapping(declared_mapping(map_path, columns))
     plan = Plan(path, mapping, session.settings().workspace, source, delimiter)
     if dry_run:
         _show_preview(session.console, plan)
         with _bar(path) as advance:
-            summary = check_file(session.composition.catalogue(session.settings()), plan, advance)
+            summary = check_file(session.composition.in_force(session.settings()), plan, advance)
         _show_check(session.console, summary)
         _foretell(session, plan, again=again)
         session.console.print("Nothing was recorded.", style="dim")
@@ -160,7 +170,7 @@ def _add_properties(declared: dict[str, Any], columns: dict[str, Any]) -> None:
         name, rule = _pair(text, "--property", "NAME=COLUMN[:READING]")
         column, colon, reading = rule.rpartition(":")
         # A column may have a colon in its name; only a known reading after it is one.
-        given[name] = {"column": column, reading: True} if colon and reading in _READINGS else rule
+        given[name] = {"column": column, reading: True} if colon and reading in READINGS else rule
     if columns["all_columns"]:
         given["*"] = True
     if given:
@@ -209,7 +219,7 @@ def _bar(path: Path) -> Iterator[Callable[[Summary, int], None]]:
 
 
 def _total(path: Path) -> int:
-    from threadline.surfaces.cli.import_files import open_rows
+    from threadline.surfaces.importing.files import open_rows
 
     with closing(open_rows(path)) as file:
         return file.size
@@ -249,6 +259,8 @@ def _show_problems(console: Console, summary: Summary, where: str) -> None:
     more = summary.rejected + summary.conflicts - len(summary.problems)
     if more > 0:
         console.print(f"  … and {more:,} more{where}.", highlight=False)
+    if summary.conflicts:
+        console.print("Keys count for each source alone: give another file a `--source` of its own.", highlight=False)
     for column in sorted(summary.lacking or ()):
         line = visible(f"Warning: no row has the column {column!r}, so what it was to give is empty in all of them.")
         console.print(line, highlight=False, markup=False, style="yellow")

@@ -81,7 +81,7 @@ def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
     """List what is in force: projections, policies, operations and kinds of identifiers."""
     if markdown:
         _refuse_json(as_json)
-        types = session.composition.catalogue(session.settings()).event_types.declared.values()
+        types = session.composition.in_force(session.settings()).event_types.declared.values()
         tables = (operations_table(session.composition.operations()), errors_table(), event_types_table(types))
         click.echo("\n".join(tables), nl=False)
         return

@@ -78,9 +78,8 @@ def print_what_if(console: Console, result: JourneysWhatIfResult) -> None:
     """Print what came of it: counts of people and mails, and some people with theirs."""
     start = "the first event" if result.start.startswith("0001") else f"{result.start[:19]}Z"
     console.print(
-        f"from {start} to {result.stop[:19]}Z: {counted(result.people, 'person')}, of whom {result.people_old:,} would "
-        f"have got mail by the journeys in force and {result.people_new:,} by the candidate; other mails, or at other "
-        "times: "
+        f"from {start} to {result.stop[:19]}Z: {counted(result.people, 'person')}; {result.people_old:,} would have "
+        f"got mail by the journeys in force, {result.people_new:,} by the candidate; other mails, or at other times: "
         f"{counted(result.people_changed, 'person')}",
         highlight=False,
         markup=False,

@@ -31,7 +31,7 @@ log = logging.getLogger("threadline.lake")
 
 
 @click.command()
-@click.option("--watch", metavar="SECONDS", type=click.FloatRange(min=0.1), help="Go on, with pauses of so long.")
+@click.option("--watch", metavar="SECONDS", type=click.FloatRange(min=0.1), help="Go on, with pauses of this length.")
 @click.option("--limit", metavar="NUMBER", type=click.IntRange(min=1), help="Stop after so many entries of the log.")
 @lake_option
 @json_option

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from threadline.capabilities.foundation.definitions.document import BY_HAND
 from threadline.kernel.counted import counted
 from threadline.settings import definition_files, definitions_file
 from threadline.surfaces.cli.session import Session, lake_option, own_store_option
@@ -29,15 +30,17 @@ SHOWN_MAX = 20
 @click.option("--check", is_flag=True, help="Then compare the states with those of the store; exits 1 if any differ.")
 @click.pass_obj
 def refold(session: Session, workspace: str | None, spark: str | None, check: bool) -> None:
-    """Fold everybody again from the lake, and publish their states there.
+    """Recalculate everybody from the lake, and publish the states there.
 
-    By DuckDB on this machine, or by Spark on many. The definitions in force decide what is folded; the store is not
-    read, unless by --check. States that were published before stay until the new ones are whole.
+    With DuckDB on this machine, or with Spark on many, by the definitions in force. Of the store it reads only the
+    definitions that were made by hand, unless you say --check. Earlier states stay until the new ones are complete.
     """
     settings = session.settings()
     lake = session.composition.lake(settings)
     began = time.monotonic()
     texts = [(str(file), file.read_text("utf-8")) for file in definition_files(definitions_file(settings))]
+    if by_hand := session.composition.made_by_hand(settings).text:
+        texts.append((BY_HAND, by_hand))
     done = lake.refold(texts, workspace, spark)
     seconds = time.monotonic() - began
     session.console.print(

@@ -33,10 +33,10 @@ def mcp(session: Session, scopes: tuple[str, ...]) -> None:
     masked; `personal` shows it. `write` and `admin` need the store to themselves. A server has the same tools at /mcp,
     for tokens with these scopes.
     """
-    from threadline.surfaces.http.addresses.health import package_version
     from threadline.surfaces.mcp.protocol import Protocol
     from threadline.surfaces.mcp.stdio import serve
     from threadline.surfaces.mcp.tool import Caller
+    from threadline.surfaces.version import package_version
 
     log_lines()
     writes = bool({"write", "admin"} & set(scopes))

@@ -19,10 +19,10 @@ from threadline.surfaces.cli.session import SOURCE, Session, own_store_option
 @own_store_option
 @click.pass_obj
 def migrate(session: Session, identifiers: bool, dry_run: bool) -> None:
-    """Make the tables of a store on a server, or bring them up to date. A file needs none of this.
+    """Create or update the tables of a store on PostgreSQL or DynamoDB. A file does not need this.
 
-    Run it before the new version is started. Processes of the version before go on working meanwhile and afterwards.
-    With --identifiers it joins people instead, in any store: run that with the new version.
+    Run it before you start the new version. Processes of the previous version can keep working. With --identifiers it
+    joins people instead, in any store: run that with the new version.
     """
     if dry_run and not identifiers:
         raise click.UsageError("--dry-run goes with --identifiers")

@@ -39,11 +39,11 @@ LEVEL_SECONDS = 60.0
 def move(session: Session, source: str, target: str, follow: bool, level_seconds: float) -> None:
     """Move everything FROM one store TO another, which must be empty, and verify that both hold the same.
 
-    A store is a path, or a URL as THREADLINE_STORE takes it. Nothing is changed in the source. Run it again after an
-    interruption, and it continues from there.
+    Name each store by a path, or by a URL as in THREADLINE_STORE. The source is not changed. After an interruption run
+    the command again: it continues where it stopped.
 
     To move with little downtime: run it with --follow beside the server, stop the server, run it without --follow,
-    then start the server on the new store. Start nothing on the new store before: it would send what is due.
+    then start the server on the new store. Start nothing on the new store before that: it would send what is due.
     """
     settings, into = _settings(session, source), _settings(session, target)
     if "memory:" in (settings.store, into.store) or _name(settings) == _name(into):
@@ -52,7 +52,7 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(f"there is no store at {settings.store}")
     # Definitions are read first: a mistake in them must not create a store.
-    catalogue = session.composition.catalogue(settings)
+    catalogue = session.composition.in_force(settings)
     with (
         closing(session.composition.open_store(settings, follow)) as old,
         closing(session.composition.open_store(into, False)) as new,

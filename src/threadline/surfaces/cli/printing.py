@@ -94,6 +94,9 @@ def json_of(value: Any) -> bytes:
 
 def show(value: Any, console: Console, layout: Layout = Layout()) -> None:  # noqa: B008 - a constant
     """Print an answer made of plain values."""
+    if isinstance(value, Mapping) and not layout.everything and not layout.columns.keys().isdisjoint(value):
+        # Of a list, what says nothing is left out, but never that there is nobody and nothing in it.
+        value = {name: item for name, item in value.items() if item not in _EMPTY or name in layout.columns}
     if layout.first and isinstance(value, Mapping):
         rest = [name for name, item in value.items() if name not in layout.first and item not in _EMPTY]
         value = {name: value[name] for name in layout.first if name in value}
@@ -149,8 +152,14 @@ def _lines(values: Mapping[str, Any]) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in values.items():
-        grid.add_row(Text(visible(name)), _block(value) if isinstance(value, str) and "\n" in value else _text(value))
+        grid.add_row(Text(visible(name)), _line(value))
     return grid
+
+
+def _line(value: Any) -> Text:
+    if isinstance(value, list | tuple) and not value:
+        return Text("none", style="dim")
+    return _block(value) if isinstance(value, str) and "\n" in value else _text(value)
 
 
 def _block(text: str) -> Text:

@@ -53,9 +53,9 @@ def receive(
 ) -> None:
     """Take mails that come back: bounces, complaints and replies. Without an option the mail is read from stdin.
 
-    Beside a running server name it with --url, with a token that holds the scope write in THREADLINE_TOKEN. What can't
-    be taken now stays where it is: in the Maildir, in the queue, or with the mail server, which is told to try again
-    (451, or exit code 75).
+    If a server is running, name it with --url, and put a token with the scope write into THREADLINE_TOKEN. A mail that
+    cannot be recorded now stays where it is: in the Maildir, in the queue, or with the mail server, which is asked to
+    try again (451, or exit code 75).
     """
     chosen = [way for way in (maildir, lmtp, smtp, sqs) if way is not None]
     if len(chosen) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import types
 from collections.abc import Mapping
@@ -20,8 +21,7 @@ from threadline.surfaces.cli.printing import answer, layout_of
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, metas_of, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
-from threadline.wire.message import read_array
-from threadline.wire.scan import BLANKS
+from threadline.wire.message import BLANKS, read_array
 
 
 def show_picture(chart: Chart, session: Session, png: Path | None, svg: Path | None, *, plotted: bool) -> None:
@@ -125,7 +125,7 @@ def _forms(operation: Operation) -> list[click.Parameter]:
     """What is asked of the form of the answer: that of a list, and files for a picture."""
     forms: list[click.Parameter] = []
     if rows_of(operation.result) is not None:
-        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "The form of the list; stderr says where to go on."
+        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "The form of the output; stderr has the next --cursor."
         forms.append(click.Option(["--format", "form"], type=kinds, help=meaning))
     if operation.picture is None:
         return forms
@@ -174,7 +174,7 @@ def render(operation: Operation) -> click.Command:
     ]
     parameters += [
         *shared_parameters(),
-        click.Option(["--all", "show_all"], is_flag=True, help="Show everything, not only what says most."),
+        click.Option(["--all", "show_all"], is_flag=True, help="Show all columns and fields."),
         *_forms(operation),
     ]
 
@@ -215,7 +215,9 @@ def render(operation: Operation) -> click.Command:
     ]
     if member:
         documented.append("FILE: the events, as a JSON list or an event in each line; - is the standard input.")
-    text = "\n\n".join((operation.summary, *documented, *((operation.params.__doc__ or "",) if fields else ())))
+    # The first sentence of the parameters only says what the arguments say.
+    _, *further = re.split(r"(?<=\.)\s", operation.params.__doc__ or "", maxsplit=1)
+    text = "\n\n".join((operation.summary, *documented, *(further if fields else ())))
     return click.Command(
         operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )

@@ -24,10 +24,10 @@ from threadline.surfaces.cli.upkeep import SHOWN_MAX
 @own_store_option
 @click.pass_obj
 def repair(session: Session, source: str, dry_run: bool) -> None:
-    """Replace damaged events by the copies that a backup or another store has of them. Exits 1 if any is left.
+    """Replace damaged events by copies from a backup or another store. Exits 1 if damaged events remain.
 
-    The whole log is read. A copy is taken only if it is whole itself; where it has the same id, or stands at the same
-    place of the same thread, it is the same event. On an embedded store, stop the server first.
+    Reads the whole log. A copy is used only if it is not damaged itself, and has the same id or the same place in the
+    same thread. With an embedded store, stop the server first.
     """
     settings = load({"store": source, "cache": ""}, onto=session.settings())
     if "://" not in source and not Path(source).exists():
@@ -50,7 +50,7 @@ def repair(session: Session, source: str, dry_run: bool) -> None:
     console.print(
         f"{counted(done.entries, 'event')} read, {damaged:,} damaged: {len(done.mended):,} "
         f"{'to be replaced' if dry_run else 'replaced'}, {len(done.without_copy):,} without a copy, "
-        f"{len(done.changed):,} not replaceable; {counted(done.refolded, 'person', 'people')} folded anew.",
+        f"{len(done.changed):,} not replaceable; {counted(done.refolded, 'person', 'people')} recalculated.",
         highlight=False,
     )
     if damaged > len(done.mended):

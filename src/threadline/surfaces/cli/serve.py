@@ -15,6 +15,7 @@ from threadline.capabilities.reach.inbox.page import PATH as INBOX_PATH
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret
+from threadline.settings.parts import refuse_lacking
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.log_lines import log_lines
@@ -29,20 +30,20 @@ log = logging.getLogger("threadline.definitions")
 @click.option("--port", type=click.IntRange(0, 65_535), help="Default: THREADLINE_PORT or 8787; 0 takes a free one.")
 @click.pass_obj
 def serve(session: Session, host: str | None, port: int | None) -> None:
-    """Run the HTTP server until it is told to stop.
+    """Run the HTTP server until it is stopped.
 
-    On a store without credentials it makes a write key and an admin token, and prints both this once. When it listens,
-    it prints one line of JSON with its address. SIGTERM, Ctrl-C and the end of its terminal let requests in flight end
-    and close the store. SIGHUP puts changed definitions in force; if they are wrong, it logs every mistake and goes on
-    with the old ones.
+    If the store has no credentials yet, the server makes a write key and an admin token, and prints both once. When it
+    is ready, it prints one line of JSON with its address. On SIGTERM, Ctrl-C or the end of its terminal it completes
+    the requests that it has begun and closes the store. On SIGHUP it reloads the definitions; if there is a mistake, it
+    logs all of them and keeps the old definitions.
     """
-    from threadline.surfaces.http.server.definition_files import DefinitionFiles
     from threadline.surfaces.http.server.server import bound, own_address
     from threadline.surfaces.http.server.server import serve as run
 
     log_lines()
     session.given.update(_without_none(host=host, port=port))
     settings, composition = session.settings(), session.composition
+    refuse_lacking(settings)
     # What can fail is done before keys are made: they are told once, and by then they must be of use.
     with bound(settings.host, settings.port) as listening, closing(composition.open_served(settings)) as engine:
 
@@ -60,10 +61,13 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
             log_warnings(fresh)
             return fresh, composition.open_dispatcher(fresh, settings)
 
+        def check(current: Engine, by_hand: str) -> str:
+            return composition.would_be(current, settings, by_hand)
+
         engine.public_address.use_local(own_address(listening))
         log_warnings(engine)
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
-        run(engine, settings, listening, ready, dispatcher, limits, reopen, DefinitionFiles(settings).writing)
+        run(engine, settings, listening, ready, dispatcher, limits, reopen, check)
 
 
 def log_warnings(engine: Engine) -> None:

@@ -41,7 +41,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def _console() -> Console:
     made = terminal()
     # In a file or a pipe there is no width to keep to, unless COLUMNS says so: 80 is what rich takes for want of one.
-    if not made.is_terminal and made.width == 80:
+    if not made.is_terminal and not os.environ.get("COLUMNS"):
         made.width = PIPED_COLUMNS
     return made
 
@@ -54,7 +54,6 @@ class Session:
     given: dict[str, Any] = field(default_factory=dict)
     """Settings from the command line: they beat the environment and `threadline.yaml`."""
     console: Console = field(default_factory=_console)
-    traceback: bool = False
     url: str = ""
     """The server that is asked, where the command line names one."""
 
@@ -119,7 +118,7 @@ class Session:
 
     def context(self, engine: Engine) -> Context:
         """What an operation of the chosen workspace is handed, now."""
-        caller = Caller(_user(), "os_user", "cli")
+        caller = Caller(user_name(), "os_user", "cli")
         return Context(engine, self.settings().workspace, engine.now(), SOURCE, caller=caller)
 
     def opener(self) -> Callable[[], Engine]:
@@ -201,7 +200,7 @@ def _option(setting: str, *names: str, **attributes: Any) -> Callable[[Decorated
     return click.option(*names, expose_value=False, callback=keep, **attributes)
 
 
-def _user() -> str:
+def user_name() -> str:
     """Whoever runs the program; empty where the system has no name for them, as in a container with a bare number."""
     try:
         return getpass.getuser()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from threadline.kernel.counted import counted
 from threadline.surfaces.cli.printing import CELL_LENGTH_MAX, GAP, json_of, visible
+from threadline.surfaces.cli.progress_bar import progress_bar
 from threadline.surfaces.cli.session import Session, lake_option, own_store_option, workspace_option
 from threadline.surfaces.composition import LakeDoor
 
@@ -38,13 +40,17 @@ SHOWN_MAX = 1_000
 def sql(session: Session, query: str, form: str) -> None:
     """Answer a QUERY in DuckDB's SQL, over the lake and whatever the store has that the lake has not.
 
+    Without a lake, the first query about a long log reads it into columns beside the store. Later ones go on there.
+
     \b
     threadline sql "SELECT day, count(*) FROM daily_activity GROUP BY day ORDER BY day"
     threadline sql "SHOW TABLES"
     """
     show: dict[str, Callable[[Session, list[str], Iterator[list[Any]]], None]]
     show = {"table": _table, "json": _json, "csv": _csv}
-    with session.engine(readonly=True) as engine, _door(session).query(engine, query) as (names, rows):
+    with session.engine(readonly=True) as engine, ExitStack() as stack:
+        with progress_bar("Reading the log") as on_progress:
+            names, rows = stack.enter_context(_door(session).query(engine, query, on_progress))
         show[form](session, names, rows)
 
 
@@ -54,7 +60,7 @@ def sql(session: Session, query: str, form: str) -> None:
 @workspace_option
 @click.pass_obj
 def curate(session: Session) -> None:
-    """Write the curated tables into the lake: those people are folded again of whom something is new."""
+    """Write the curated tables into the lake. Only people with something new are recalculated."""
     with session.engine(readonly=True) as engine:
         for table, rows, size in _door(session).curate(engine):
             session.console.print(f"{table}: {counted(rows, 'row')}, {size:,} bytes", highlight=False)

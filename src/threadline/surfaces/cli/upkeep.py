@@ -32,10 +32,10 @@ SHOWN_MAX = 20
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def refold(session: Session, jobs: int) -> None:
-    """Derive every person's states again from the log and write those that differ.
+    """Recalculate every person's data from the log, and write what differs.
 
-    Needed only to bring all people up to changed definitions at once: people are brought up to date one by one anyway
-    when they are next read or written.
+    You seldom need it: after a change of definitions, a person is recalculated when next read or written, and
+    `threadline apply` recalculates everyone.
     """
     began = time.monotonic()
     settings = session.settings()
@@ -70,17 +70,17 @@ def _parts(opener: Callable[[], Engine]) -> Parts:
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def verify(session: Session, jobs: int) -> None:
-    """Check the store, every event, people and decisions; writes nothing, exits 1 for any fault.
+    """Check the store, every event, people and decisions. Changes nothing; exits 1 if there is a fault.
 
-    Every event must be as it was written, every person's states must equal a fold of the log, the lists of tags,
-    groups, segments and leaderboards must hold whom the states say, each identifier must lead to its person, and every
-    decision must be found and follow from what it has read. Damaged events are named and counted, and what does not
-    depend on them is checked all the same.
+    Every event must be as it was written. Every person's data must equal what their events give. Tags, groups, segments
+    and leaderboards must list the people who belong there, and each identifier must lead to its person. Every decision
+    must follow from the values that it has read. Damaged events are listed, and everything that does not depend on them
+    is checked as well.
     """
     console = session.console
     with session.engine(readonly=True) as engine, _counters(console) as progress:
         if stale := engine.maintenance.stale():
-            changed = f"definitions have changed since everybody was brought up to them ({', '.join(stale)})"
+            changed = f"definitions have changed since everybody was recalculated ({', '.join(stale)})"
             _tell(console, "note", "yellow", f"{changed}; run `threadline apply`, then verify again")
         note = unchecked_items(engine.store)
         result = check(engine, jobs=jobs, opener=partial(_parts, session.opener()), progress=progress)

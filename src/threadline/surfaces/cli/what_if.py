@@ -231,7 +231,7 @@ def print_what_if(console: Console, result: WhatIfView) -> None:
     console.print(
         f"{result.new}, against {result.old}\n{_start(result.start)} to {result.stop[:19]}Z: "
         f"{counted(result.people, 'person')}, {counted(asked, 'event')} asked about\n"
-        f"{result.changed:,} of {result.decisions:,} answers changed ({share:.2%}), for "
+        f"{result.changed:,} of {counted(result.decisions, 'answer')} changed ({share:.2%}), for "
         f"{counted(result.people_changed, 'person')}; {counted(result.errors, 'error')}, "
         f"{counted(result.failed, 'person')} failed",
         highlight=False,

@@ -11,6 +11,7 @@ import msgspec
 
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret
+from threadline.surfaces.by_hand import Follower, look_seconds
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.surfaces.log_lines import log_lines
 from threadline.surfaces.queues.intake import EventIntake
@@ -27,29 +28,55 @@ from threadline.surfaces.worker_process import at_hang_up, keep_working
 @click.option("--queue-threads", default=4, show_default=True, type=click.IntRange(1, 64), help="Threads that read it.")
 @click.pass_obj
 def work(session: Session, queue: str | None, queue_threads: int) -> None:
-    """Fire timers and send what is due until told to stop, beside any number of servers on a shared store.
+    """Fire timers and send what is due until it is stopped, beside any number of servers on a shared store.
 
-    A server does this as well. Such a process takes the work off the servers, or does it where none runs. When it has
-    opened the store, it prints one line of JSON. SIGTERM, Ctrl-C and the end of its terminal let it finish what it is
-    at, and hand its part to others. The workspace is that of the queue's events; their source is the queue's name.
+    Servers do this as well; this command relieves them, or does the work if no server runs. When it has opened the
+    store, it prints one line of JSON. On SIGTERM, Ctrl-C or the end of its terminal it completes what it has begun, and
+    other processes take over. With --queue, events are recorded in the workspace of --workspace; their source is the
+    queue's name.
     """
     log_lines()
-    stopping = threading.Event()
+    stopping, pausing = threading.Event(), threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+        pausing.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    at_hang_up(lambda *_: stopping.set())
-    settings = session.settings()
+        signal.signal(number, stop)
+    at_hang_up(stop)
+    settings, composition = session.settings(), session.composition
+    url = queue or settings.ingestion_queue
     with session.engine() as engine:
-        dispatcher = session.composition.open_dispatcher(engine, settings)
-        url = queue or settings.ingestion_queue
-        worker = _queue_worker(engine, settings, url, queue_threads) if url else None
+        current = engine
+
+        def take_in(version: int) -> None:
+            nonlocal current
+            current = composition.reopen(current, settings)
+            pausing.set()
+
+        running = current
+        dispatcher = composition.open_dispatcher(running, settings)
+        seconds = look_seconds(settings)
+        follower = None if seconds is None else Follower(seconds, lambda: current, take_in)
+        if follower is not None:
+            follower.start()
         line = {"ready": True, "store": without_secret(settings.store), "pid": os.getpid()}
         click.echo(msgspec.json.encode(line))
-        if worker is not None:
-            worker.start(stopping)
-        keep_working(dispatcher, stopping)
-        if worker is not None:
-            worker.finish()
+        while not stopping.is_set():
+            worker = _queue_worker(running, settings, url, queue_threads) if url else None
+            if worker is not None:
+                worker.start(pausing)
+            keep_working(dispatcher, pausing)
+            if worker is not None:
+                worker.finish()
+            pausing.clear()
+            running = current
+            dispatcher = composition.open_dispatcher(running, settings)
+            if stopping.is_set():
+                pausing.set()
+        if follower is not None:
+            follower.stop()
 
 
 def _queue_worker(engine: Engine, settings: Settings, url: str, threads: int) -> QueueWorker:

@@ -34,12 +34,13 @@ class HttpFunction:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        limits = runtime.composition.open_limits(runtime.settings)
-        self._application = Application(runtime.engine, runtime.settings, limits=limits)
+        self._limits = runtime.composition.open_limits(runtime.settings)
+        self._application = Application(runtime.engine, runtime.settings, limits=self._limits)
         self._loop = asyncio.new_event_loop()
 
     def answer(self, event: Body) -> Body:
         """The answer to an event, in the form of the payload 2.0."""
+        self._follow()
         try:
             scope, body = read_request(event)
             status, headers, content = self._loop.run_until_complete(self._run(scope, body))
@@ -49,6 +50,12 @@ class HttpFunction:
             return written_answer(refused.status_code, refused.raw_headers, bytes(refused.body))
         finally:
             self._runtime.rest()
+
+    def _follow(self) -> None:
+        if self._runtime.follow():
+            before = self._application
+            self._application = Application(self._runtime.engine, self._runtime.settings, limits=self._limits)
+            self._loop.run_until_complete(before.close())
 
     def close(self) -> None:
         """End the threads; the engine stays open."""

@@ -27,6 +27,7 @@ def bring_up(runtime: Runtime, until: float) -> dict[str, Any]:
 def handler(event: Any, context: Any = None) -> dict[str, Any]:
     """Bring the lake up to date, whatever the event says."""
     try:
+        runtime().follow()
         return bring_up(runtime(), deadline(context))
     finally:
         runtime().rest()

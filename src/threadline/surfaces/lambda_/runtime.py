@@ -12,6 +12,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Unavailable
 from threadline.settings import Settings, from_environment
+from threadline.surfaces.by_hand import Following, look_seconds
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.lambda_ import root
@@ -35,6 +36,21 @@ class Runtime:
         self.is_new = True
         """Until it has once looked for all that may wait."""
         self._dispatcher: Dispatcher | None = None
+        self._looked_at = time.monotonic()
+        self._following = Following(lambda: self.engine, self._take_in)
+
+    def follow(self) -> bool:
+        """To be called first in an invocation: takes in what was made by hand since, unless it has looked just now.
+        Whether there is another engine then."""
+        before, seconds = self.engine, look_seconds(self.settings)
+        if seconds is not None and time.monotonic() - self._looked_at >= seconds:
+            self._looked_at = time.monotonic()
+            self._following.look()
+        return self.engine is not before
+
+    def _take_in(self, version: int) -> None:
+        self.engine = self.composition.reopen(self.engine, self.settings)
+        self._dispatcher = None
 
     @property
     def dispatcher(self) -> Dispatcher:

@@ -20,6 +20,7 @@ def wake_ups() -> WakeUps:
 def handler(event: Any, context: Any = None) -> dict[str, Any]:
     """Fire timers, send effects and go on with jobs, whatever the event says; what raises is called again by Lambda."""
     try:
+        runtime().follow()
         worked = work_and_wake(runtime(), wake_ups(), deadline(context))
     finally:
         runtime().rest()

@@ -28,9 +28,10 @@ class QueueFunction:
         Raises `Unavailable` if the store can take nothing now: then all of them come again.
         """
         failures: list[str] = []
+        self._runtime.follow()
         for queue, records in _by_queue(event["Records"]).items():
             intake = self._intakes.get(queue)
-            if intake is None:
+            if intake is None or intake.engine is not self._runtime.engine:
                 workspace = self._runtime.settings.workspace
                 intake = self._intakes[queue] = EventIntake(self._runtime.engine, workspace, queue, self._payload)
             failures += failed(intake.take([_message(record) for record in records]))

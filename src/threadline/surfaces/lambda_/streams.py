@@ -60,6 +60,7 @@ def _failed(event: Body) -> Body:
 def handler(event: Body, context: Any = None) -> Body:
     """The function of an event source mapping with `ReportBatchItemFailures`."""
     try:
+        runtime().follow()
         return follow(runtime(), wake_ups(), event, deadline(context))
     finally:
         runtime().rest()

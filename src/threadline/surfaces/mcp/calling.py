@@ -18,7 +18,7 @@ from threadline.kernel.errors import Forbidden, InvalidValue
 from threadline.kernel.limits import MCP_ANSWER_BYTES_MAX, MCP_CONFIRMATION_SECONDS, MCP_ENTRIES
 from threadline.kernel.operation import Operation
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, is_over
 from threadline.kernel.typed import prepared
 from threadline.surfaces.mcp.bounds import AT, FROM, bounded, part, shown_cuts
 from threadline.surfaces.mcp.masking import Masker
@@ -26,7 +26,6 @@ from threadline.surfaces.mcp.schemas import LEFT_OUT, OF_PAGES, OUTPUT, input_sc
 from threadline.surfaces.mcp.tool import PERSONAL, Call, Caller, Tool, changes
 from threadline.surfaces.mcp.tools import BY_NAME, CONFIRM, TOOLS
 from threadline.surfaces.operation_calls import convert, field_names, run, stale_note
-from threadline.surfaces.row_formats import rendered
 
 _PURPOSE = "mcp confirmation"
 _SHOW_AGAIN = "Call the tool again with the arguments as they are to be now; its answer has a new token."
@@ -48,7 +47,7 @@ def check(engine: Engine, caller: Caller, tool: str, arguments: Mapping[str, Any
         raise InvalidValue(
             "token: it is for another tool, other arguments or another caller", param="token", hint=_SHOW_AGAIN
         )
-    if engine.clock() >= int(expires_at):
+    if is_over(int(expires_at), engine.clock(), MCP_CONFIRMATION_SECONDS * SECOND):
         raise InvalidValue(
             f"token: it was good for {MCP_CONFIRMATION_SECONDS} seconds, which are over",
             param="token",
@@ -206,8 +205,8 @@ class Calls:
         """The result as HTTP gives it."""
         params = convert(operation, values, strict=False)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
-        with self._engine.reading() if operation.method == "GET" else nullcontext():
-            answer = msgspec.json.decode(rendered(run(operation, context, params), "json").body)
+        with self._engine.recorder.readers.reading() if operation.method == "GET" else nullcontext():
+            answer = msgspec.json.decode(msgspec.json.encode(run(operation, context, params)))
             stale = stale_note(operation, context, params) if operation.relies_on else ""
         return _Result(answer, stale, operation.result, msgspec.structs.asdict(params))
 

@@ -34,9 +34,10 @@ PROMPTS = (
         "Why did a mail not arrive?",
         "Find out why a person did not get a mail.",
         {"person": "Who did not get it.", "template": "The name of the mail's template."},
-        "Find out why {person} did not get the mail {template}. Look at `explain` (mail), `tell_about_person` (mails, "
-        "consent, journeys), `explain` (no_mail) for their address, and `check_operations` (queues, dead_letters). "
-        "Name the first cause that you can prove, with the event or decision that proves it.",
+        "Find out why {person} did not get the mail {template}. Begin with `explain` (no_mail), which names each "
+        "journey, broadcast and rule that could have sent it, with the reason and when. Look further only where it "
+        "leads: `tell_about_person` (journeys, consent), `explain` (segment, rule), `check_operations` (queues, "
+        "dead_letters). Name the cause, with the event or condition that proves it.",
     ),
     Prompt(
         "improve_rule",

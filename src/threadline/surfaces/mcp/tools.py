@@ -86,7 +86,7 @@ TOOLS: tuple[Tool, ...] = (
         "explain",
         "Explain why or why not",
         "Explain why or why not: a person is in a segment, a rule matches a person, a decision was made, a fact is "
-        "known, a mail was sent, an address gets no mail, two people should not be merged.",
+        "known, a mail was sent or was not (`no_mail`), an address is suppressed, two people should not be merged.",
         "what",
         _calls(
             segment="segments_why",
@@ -94,7 +94,8 @@ TOOLS: tuple[Tool, ...] = (
             decision="decisions_audit",
             fact="memory_lineage",
             mail="mail_sent",
-            no_mail="suppression_get",
+            no_mail="mail_why_not",
+            suppressed="suppression_get",
             merge="people_merge_preview",
         ),
         must_choose=True,
@@ -161,20 +162,30 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "propose_definition",
         "Propose a definition",
-        "Propose a new version of a rule (as a draft), a rule set, an alert or a broadcast (as a draft). "
-        + _NOTHING_YET
-        + " Try a rule with `try_rule` first.",
+        "Propose a new version of a rule (as a draft), a rule set, an alert or a broadcast (as a draft), or another "
+        "content of a draft of a broadcast. " + _NOTHING_YET + " Try a rule with `try_rule` first.",
         "kind",
-        _calls(rule="rules_write", rule_set="rule_sets_write", alert="alerts_write", broadcast="broadcasts_create"),
+        _calls(
+            rule="rules_write",
+            rule_set="rule_sets_write",
+            alert="alerts_write",
+            broadcast="broadcasts_create",
+            edit_broadcast="broadcasts_edit",
+        ),
         must_choose=True,
     ),
     Tool(
         "preview_mail",
         "Preview a mail",
-        "Preview a mail filled in for a person, or the audience of a broadcast; show a mail as it was sent. Nothing is "
-        "sent.",
+        "Preview a mail filled in for a person, or the audience of a broadcast; count an `audience` before there is a "
+        "broadcast; show a mail as it was sent. Nothing is sent.",
         "of",
-        _calls(template="mail_preview", broadcast="broadcasts_preview", sent="mail_as_sent"),
+        _calls(
+            template="mail_preview",
+            broadcast="broadcasts_preview",
+            audience="broadcasts_audience",
+            sent="mail_as_sent",
+        ),
     ),
     Tool(
         "send_dry_run",

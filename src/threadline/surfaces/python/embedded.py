@@ -71,7 +71,7 @@ class Threadline(Operations, Recording):
         operation = self.engine.catalogue.operation(call.name)
         context = Context(self.engine, self.workspace, self.engine.now(), self.source)
         self.engine.recorder.refuse_forks()
-        with self.engine.reading() if operation.method == "GET" else nullcontext():
+        with self.engine.recorder.readers.reading() if operation.method == "GET" else nullcontext():
             params = convert(operation, call.given(values), strict=True)
             ran = run(operation, context, params)
             result = b"".join(ran) if operation.media_type else msgspec.to_builtins(ran)

@@ -8,8 +8,7 @@ from typing import Any
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import from_datetime, parse_time
-from threadline.wire.segment_event import contacts, track_type
-from threadline.wire.semantic import complete
+from threadline.wire.segment import complete, contacts, track_type
 
 Instant = datetime | str | int
 """A time: an aware datetime, RFC 3339 text, or microseconds since 1970 UTC."""

@@ -24,12 +24,16 @@ from threadline.capabilities.ask.search.operations import find as ask_search_ope
 from threadline.capabilities.ask.search.operations import index as ask_search_operations_index
 from threadline.capabilities.ask.search.operations import people as ask_search_operations_people
 from threadline.capabilities.ask.search.operations import timeline as ask_search_operations_timeline
+from threadline.capabilities.ask.unsent import operations as ask_unsent_operations
 from threadline.capabilities.decide.drafts.operations import checking as decide_drafts_operations_checking
 from threadline.capabilities.decide.drafts.operations import features as decide_drafts_operations_features
 from threadline.capabilities.decide.drafts.operations import fields as decide_drafts_operations_fields
+from threadline.capabilities.decide.drafts.operations import journeys as decide_drafts_operations_journeys
 from threadline.capabilities.decide.drafts.operations import proposals as decide_drafts_operations_proposals
 from threadline.capabilities.decide.drafts.operations import segments as decide_drafts_operations_segments
 from threadline.capabilities.decide.drafts.operations import showing as decide_drafts_operations_showing
+from threadline.capabilities.decide.drafts.operations import versions as decide_drafts_operations_versions
+from threadline.capabilities.decide.gallery import operations as decide_gallery_operations
 from threadline.capabilities.decide.rules.operations import decisions as decide_rules_operations_decisions
 from threadline.capabilities.decide.rules.operations import evaluation as decide_rules_operations_evaluation
 from threadline.capabilities.decide.rules.operations import rules as decide_rules_operations_rules
@@ -48,6 +52,7 @@ from threadline.capabilities.foundation.events.operations import feed as foundat
 from threadline.capabilities.foundation.events.operations import rejected as foundation_events_operations_rejected
 from threadline.capabilities.foundation.events.operations import resubmission as foundation_events_operations_resubmission
 from threadline.capabilities.foundation.jobs import operations as foundation_jobs_operations
+from threadline.capabilities.foundation.webhooks.operations import deliveries as foundation_webhooks_operations_deliveries
 from threadline.capabilities.foundation.webhooks.operations import destinations as foundation_webhooks_operations_destinations
 from threadline.capabilities.operate.accounts import operations as operate_accounts_operations
 from threadline.capabilities.operate.audit_log import operations as operate_audit_log_operations
@@ -90,7 +95,9 @@ from threadline.capabilities.reach.alerts.operations import person as reach_aler
 from threadline.capabilities.reach.alerts.operations import written as reach_alerts_operations_written
 from threadline.capabilities.reach.broadcasts import definition as reach_broadcasts_definition
 from threadline.capabilities.reach.broadcasts.operations import creating as reach_broadcasts_operations_creating
+from threadline.capabilities.reach.broadcasts.operations import estimating as reach_broadcasts_operations_estimating
 from threadline.capabilities.reach.broadcasts.operations import reading as reach_broadcasts_operations_reading
+from threadline.capabilities.reach.broadcasts.operations import testing as reach_broadcasts_operations_testing
 from threadline.capabilities.reach.consent.operations import subscriptions as reach_consent_operations_subscriptions
 from threadline.capabilities.reach.consent.operations import suppression as reach_consent_operations_suppression
 from threadline.capabilities.reach.feedback.operations import events as reach_feedback_operations_events
@@ -102,10 +109,13 @@ from threadline.capabilities.reach.journeys.operations import people as reach_jo
 from threadline.capabilities.reach.journeys.operations import tried as reach_journeys_operations_tried
 from threadline.capabilities.reach.journeys.operations import what_if as reach_journeys_operations_what_if
 from threadline.capabilities.reach.mail.operations import as_sent as reach_mail_operations_as_sent
+from threadline.capabilities.reach.mail.operations import domains as reach_mail_operations_domains
 from threadline.capabilities.reach.mail.operations import history as reach_mail_operations_history
+from threadline.capabilities.reach.mail.operations import pictures as reach_mail_operations_pictures
 from threadline.capabilities.reach.mail.operations import preview as reach_mail_operations_preview
 from threadline.capabilities.reach.mail.operations import send as reach_mail_operations_send
 from threadline.capabilities.reach.mail.operations import templates as reach_mail_operations_templates
+from threadline.capabilities.reach.mail.operations import testing as reach_mail_operations_testing
 from msgspec import UNSET
 
 from threadline.kernel.operation import Operation
@@ -120,22 +130,28 @@ class _Awaited(Generic[Parameters, Answer]):
 
 class _Accounts:
     """People who use the console, and their roles."""
-    def change(self, name: str, *, role: Literal['viewer', 'marketer', 'operator', 'admin'] | None = None,
+    def change(self, name: str, *, role: Literal['viewer', 'support', 'marketer', 'operator', 'admin'] | None = None,
         password: str | None = None) -> operate_accounts_operations.AccountEntry:
         """Give an account another role, or another password."""
-    def create(self, *, name: str, role: Literal['viewer', 'marketer', 'operator', 'admin'],
+    def create(self, *, name: str, role: Literal['viewer', 'support', 'marketer', 'operator', 'admin'],
         password: str) -> operate_accounts_operations.AccountEntry:
-        """Make an account for somebody who is to use the console."""
+        """Create an account for somebody who will use the console."""
     def list(self) -> operate_accounts_operations.AccountList:
         """List the accounts of the workspace."""
+    def password_link(self, name: str) -> operate_accounts_operations.PasswordLink:
+        """Make a link with which somebody sets their password: once, within a day. An earlier link opens nothing more."""
     def remove(self, name: str) -> operate_accounts_operations.AccountEntry:
-        """Remove an account: its sessions end."""
+        """Remove an account and end its sessions."""
+    def reset_second_factor(self, name: str) -> operate_accounts_operations.AccountEntry:
+        """Take the second factor from an account whose owner has lost it; where it is required, the next sign-in sets up another."""
 
 class _AsyncAccounts:
     change = _Awaited(_Accounts.change)
     create = _Awaited(_Accounts.create)
     list = _Awaited(_Accounts.list)
+    password_link = _Awaited(_Accounts.password_link)
     remove = _Awaited(_Accounts.remove)
+    reset_second_factor = _Awaited(_Accounts.reset_second_factor)
 
 class _Alerts:
     """Messages that people see inside an application."""
@@ -171,7 +187,7 @@ class _AsyncAlerts:
     write = _Awaited(_Alerts.write)
 
 class _Analytics:
-    """Everybody's events in numbers and pictures."""
+    """Trends, funnels, retention and other numbers about everybody."""
     def attribution(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         channel: str = 'context.campaign.source', touches: str = '*', window: str = '30d', half_life: str = '7d',
         value: str = '', most: int = 15) -> ask_analytics_operations_attribution.Attribution:
@@ -188,17 +204,17 @@ class _Analytics:
         journey: str = '', step: str = '', assignment: str = '', arm: str = 'arm', metric: str = 'purchase_completed',
         value: str = '', window: str = '14d', control: str = '', weights: Many[str] = (), confidence: int = 95,
         planned: int = 1000) -> ask_analytics_operations_experiment.Experiment:
-        """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
+        """Compare the variants of a broadcast, a journey or your own experiment, at any time while it runs."""
     def funnel(self, *, start: Moment | None = None, stop: Moment | None = None, steps: Many[str], window: str = '7d',
         by: str = '', most: int = 7) -> ask_analytics_operations_funnel.Funnel:
         """Count who gets from step to step within a time, and how long it takes."""
     def journey(self, *, start: Moment | None = None, stop: Moment | None = None,
         journey: str) -> ask_analytics_operations_journey.JourneyFlow:
-        """Count who came to each step of a journey, along which arrow, and where people left it."""
+        """Count who came to each step of a journey, by which path, and where people left it."""
     def lifetime(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         where: str | Mapping[str, Any] = '', value: str = 'total', weeks: int = 52,
         most: int = 100) -> ask_analytics_operations_lifetime.Lifetime:
-        """Say who will buy again, how often and for how much."""
+        """Predict who will buy again, how often and for how much."""
     def paths(self, *, start: Moment | None = None, stop: Moment | None = None, start_at: str = '*',
         direction: Literal['after', 'before'] = 'after', depth: int = 4, gap: str = '30m', by: str = '',
         most: int = 7) -> ask_analytics_operations_paths.Paths:
@@ -211,11 +227,11 @@ class _Analytics:
         where: str | Mapping[str, Any] = '', value: str = 'total',
         group: Literal['', 'champions', 'loyal', 'promising', 'new', 'waning', 'at risk', 'asleep'] = '',
         most: int = 100) -> ask_analytics_operations_rfm.Rfm:
-        """Score people by how lately, how often and for how much they bought."""
+        """Score people by recency, frequency and amount of their purchases (RFM)."""
     def sessions(self, *, start: Moment | None = None, stop: Moment | None = None, events: str = '*', gap: str = '30m',
         per: Literal['day', 'week', 'month'] = 'day', by: str = '',
         most: int = 7) -> ask_analytics_operations_sessions.Sessions:
-        """Count visits by the pauses between events, how long they last and how much happens in them."""
+        """Count visits: how many, how long they last and how many events they have."""
     def today(self) -> ask_analytics_operations_today.Today:
         """Compare today with the same hours of the day before: people, new people, events by type."""
     def trend(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = '',
@@ -250,37 +266,55 @@ class _AsyncAuditLog:
 
 class _Broadcasts:
     """One mail to everybody of an audience, once."""
+    def audience(self, *, audience: reach_broadcasts_definition.Audience | Mapping[str, Any] | None = None,
+        template: str = '', topic: str = '',
+        seconds: float = 2) -> reach_broadcasts_operations_estimating.AudienceCount:
+        """Count an audience, how many of it a mail reaches now, and why it does not reach the others."""
     def cancel(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
-        """Cancel a broadcast for ever: mails that have not left are withdrawn."""
+        """Cancel a broadcast for good: mails that have not been sent are withdrawn."""
     def create(self, id: str, *, template: str, subject: str = '', sender: str = '', topic: str = '',
         variables: Mapping[str, Any] | None = None,
         audience: reach_broadcasts_definition.Audience | Mapping[str, Any] | None = None, at: str = '',
         zone: str = 'UTC', in_zone_of_recipient: bool = False,
         arms: Many[reach_broadcasts_definition.Arm | Mapping[str, Any]] = (), holdout: float = 0.0,
-        winner: reach_broadcasts_definition.Winner | Mapping[str, Any] | None = None) -> reach_broadcasts_operations_reading.BroadcastView:
-        """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
+        winner: reach_broadcasts_definition.Winner | Mapping[str, Any] | None = None,
+        per_hour: int = 0) -> reach_broadcasts_operations_reading.BroadcastView:
+        """Create a broadcast as a draft. The same call again changes nothing; its id can never be used for another."""
+    def edit(self, id: str, *, template: str, subject: str = '', sender: str = '', topic: str = '',
+        variables: Mapping[str, Any] | None = None,
+        audience: reach_broadcasts_definition.Audience | Mapping[str, Any] | None = None, at: str = '',
+        zone: str = 'UTC', in_zone_of_recipient: bool = False,
+        arms: Many[reach_broadcasts_definition.Arm | Mapping[str, Any]] = (), holdout: float = 0.0,
+        winner: reach_broadcasts_definition.Winner | Mapping[str, Any] | None = None,
+        per_hour: int = 0) -> reach_broadcasts_operations_reading.BroadcastView:
+        """Replace a draft: what is not given is as in a new broadcast. A broadcast that was started cannot be edited."""
     def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
         results: bool = False) -> reach_broadcasts_operations_reading.BroadcastsPage:
-        """List broadcasts, the newest first, or those created in a range of time."""
+        """List broadcasts by when they are sent and drafts by when they were created, the newest first."""
     def measure(self, id: str, *, event: str, within: str = '7d') -> foundation_jobs_operations.JobView:
-        """Start a job that counts by arm, holdout included, who had an event after being addressed."""
+        """Start a job that counts, for each variant and the control group, who had an event afterwards."""
     def pause(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
-        """Pause a broadcast: mails that have not left wait until it is resumed."""
+        """Pause a broadcast: mails that have not been sent wait until it is resumed."""
     def preview(self, id: str) -> reach_broadcasts_operations_creating.Preview:
         """Count the audience of a broadcast and show ten of its people; nothing is sent."""
     def recipients(self, id: str, *, cursor: str = '', limit: int = 100,
         status: Literal['', 'holdout', 'addressed', 'bounced', 'clicked', 'complained', 'delivered', 'opened', 'parked', 'replied', 'sent', 'skipped', 'unknown', 'withdrawn'] = '') -> reach_broadcasts_operations_reading.RecipientsPage:
-        """List the recipients of a broadcast, with arm and status, or those of one status."""
+        """List the recipients of a broadcast with variant and status, all or those of one status."""
     def resume(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Go on with a broadcast that was paused or has failed."""
     def show(self, id: str, *, results: bool = False) -> reach_broadcasts_operations_reading.BroadcastView:
         """Show a broadcast and how far it has come."""
     def start(self, id: str) -> reach_broadcasts_operations_reading.BroadcastView:
         """Start a broadcast: at its time, or at once if it has none."""
+    def test(self, id: str, *, address: str,
+        person: str | None = None) -> reach_broadcasts_operations_testing.TestResult:
+        """Send each variant of a broadcast to one address, as a test that is not counted."""
 
 class _AsyncBroadcasts:
+    audience = _Awaited(_Broadcasts.audience)
     cancel = _Awaited(_Broadcasts.cancel)
     create = _Awaited(_Broadcasts.create)
+    edit = _Awaited(_Broadcasts.edit)
     list = _Awaited(_Broadcasts.list)
     measure = _Awaited(_Broadcasts.measure)
     pause = _Awaited(_Broadcasts.pause)
@@ -289,6 +323,7 @@ class _AsyncBroadcasts:
     resume = _Awaited(_Broadcasts.resume)
     show = _Awaited(_Broadcasts.show)
     start = _Awaited(_Broadcasts.start)
+    test = _Awaited(_Broadcasts.test)
 
 class _Consent:
     """Topics, and who is subscribed to them."""
@@ -310,9 +345,9 @@ class _AsyncConsent:
     topics = _Awaited(_Consent.topics)
 
 class _Decisions:
-    """What rules have decided, and why."""
+    """Decisions that rules have made, and why."""
     def audit(self, decision: str) -> decide_rules_operations_decisions.AuditResult:
-        """Show a decision with its event, its rule, everything it read, its cause and its consequences."""
+        """Show a decision with its event, its rule, all values that it read, and what followed."""
     def evaluate(self, *, event_id: str | None = None,
         event: foundation_events_forms.NativeEvent | Mapping[str, Any] | None = None, person: str | None = None,
         rule: str | None = None, version: int | None = None, content: Mapping[str, Any] | None = None,
@@ -334,43 +369,51 @@ class _AsyncDecisions:
 
 class _Definitions:
     """Definition files: their form, and putting changes in force."""
-    def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
-        seen: str = '') -> decide_drafts_operations_proposals.DeclaredResult:
-        """Put a proposed definition in force: written into the file of definitions, for everybody."""
+    def accept(self, section: str, name: str, *, seen: str = '') -> decide_drafts_operations_proposals.DeclaredResult:
+        """Put a proposed definition in force: it becomes part of what is made by hand, for everybody."""
     def apply(self, *, cursor: str = '', limit: int = 100) -> foundation_definitions_applying.ApplyResult:
         """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
     def apply_in_background(self, *, yes: bool = False) -> foundation_jobs_operations.JobView:
         """Recalculate everyone under the definitions in force as a job that survives restarts."""
     def changes(self) -> foundation_definitions_applying.ChangesResult:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
-    def check(self, *, text: str,
-        section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'] | None = None,
+    def check(self, *, text: str, section: str | None = None,
         name: str = '') -> decide_drafts_operations_checking.CheckResult:
         """Check a definition, or a file of them, beside everything in force; nothing is changed."""
-    def declare(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str,
-        text: str) -> decide_drafts_operations_proposals.DeclaredResult:
-        """Put a definition in force: written into the file of definitions, for everybody."""
-    def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
-        reason: str = '') -> decide_drafts_operations_proposals.ProposalView:
+    def declare(self, *, section: str, name: str, text: str,
+        note: str = '') -> decide_drafts_operations_proposals.DeclaredResult:
+        """Put a definition in force: it becomes part of what is made by hand, for everybody."""
+    def decline(self, section: str, name: str, *, reason: str = '') -> decide_drafts_operations_proposals.ProposalView:
         """Decline a proposed definition; take one that was declined off the list."""
+    def delete(self, *, section: str, name: str, note: str = '',
+        anyway: bool = False) -> decide_drafts_operations_versions.ByHandResult:
+        """Delete a definition that is made by hand; refused while something in force uses it."""
     def fields(self, *, people: int = 50, events: bool = False) -> decide_drafts_operations_fields.FieldsResult:
         """List the fields that a condition can name, with their types and samples of their values."""
     def foretell(self, *, cursor: str = '', limit: int = 100) -> foundation_definitions_applying.ForetellResult:
         """What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is empty."""
+    def go_back(self, *, version: int, seen: int = 0, note: str = '') -> decide_drafts_operations_versions.ByHandResult:
+        """Go back to a former version of what is made by hand: its text becomes a new one, for everybody."""
+    def preview_go_back(self, version: int) -> decide_drafts_operations_versions.GoBackPreview:
+        """Show what going back to a version of what is made by hand would change; nothing is written."""
     def proposals(self) -> decide_drafts_operations_proposals.ProposalsResult:
         """List the definitions that are proposed."""
-    def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, text: str,
+    def propose(self, *, section: str, name: str, text: str,
         note: str = '') -> decide_drafts_operations_proposals.ProposalView:
         """Propose a definition, in the place of what you have proposed under its name."""
     def reload(self) -> foundation_definitions_applying.ChangesResult:
         """Put the definition files, as they are now, in force in a running server; all of them or none."""
     def schema(self) -> dict[str, Any]:
         """Give the JSON Schema of definition files, for editors that check while you type."""
-    def show(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
-        name: str) -> decide_drafts_operations_showing.DefinitionText:
+    def show(self, section: str, name: str) -> decide_drafts_operations_showing.DefinitionText:
         """Show a definition in force as it is written."""
-    def withdraw(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'],
-        name: str) -> decide_drafts_operations_proposals.ProposalView:
+    def uses(self, *, section: str = '', name: str = '') -> decide_drafts_operations_versions.UsesResult:
+        """List what goes by definitions and is none itself: rules, alerts, broadcasts that are not over, people in them."""
+    def version(self, version: int, *, against: int = -1) -> decide_drafts_operations_versions.VersionText:
+        """Show a version of what is made by hand, and what is different from another one."""
+    def versions(self, *, limit: int = 50, before: int = 0) -> decide_drafts_operations_versions.VersionsResult:
+        """List the versions of what is made by hand: who, when, and what has changed."""
+    def withdraw(self, section: str, name: str) -> decide_drafts_operations_proposals.ProposalView:
         """Withdraw a definition that you have proposed."""
 
 class _AsyncDefinitions:
@@ -381,17 +424,23 @@ class _AsyncDefinitions:
     check = _Awaited(_Definitions.check)
     declare = _Awaited(_Definitions.declare)
     decline = _Awaited(_Definitions.decline)
+    delete = _Awaited(_Definitions.delete)
     fields = _Awaited(_Definitions.fields)
     foretell = _Awaited(_Definitions.foretell)
+    go_back = _Awaited(_Definitions.go_back)
+    preview_go_back = _Awaited(_Definitions.preview_go_back)
     proposals = _Awaited(_Definitions.proposals)
     propose = _Awaited(_Definitions.propose)
     reload = _Awaited(_Definitions.reload)
     schema = _Awaited(_Definitions.schema)
     show = _Awaited(_Definitions.show)
+    uses = _Awaited(_Definitions.uses)
+    version = _Awaited(_Definitions.version)
+    versions = _Awaited(_Definitions.versions)
     withdraw = _Awaited(_Definitions.withdraw)
 
 class _Effects:
-    """What leaves: queues, dead letters and unknown outcomes."""
+    """Mails, webhooks and other effects: queues, failures, unknown outcomes."""
     def parked(self, *, cursor: str = '', limit: int = 100,
         queue: str = '') -> operate_effects_operations.ParkedEffects:
         """List effects of all kinds that were given up on, and why."""
@@ -399,14 +448,14 @@ class _Effects:
         """List the queues, and how many effects wait in each or are unknown."""
     def redrive(self, *, cursor: str = '', limit: int = 100, queue: str = '',
         ids: Many[str] = ()) -> operate_effects_operations.RedrivenEffects:
-        """Make effects that were given up on due again."""
+        """Send effects again that were given up on."""
     def resolve(self, id: str, *, outcome: Literal['happened', 'send_again', 'give_up'],
         why: str = '') -> operate_effects_operations.Resolved:
-        """Record the outcome of an unknown effect: it happened, it is sent again, or it is given up."""
+        """Settle an unknown effect: it happened, send it again, or give it up."""
     def timers(self, *, cursor: str = '', limit: int = 100) -> operate_effects_operations.TimersPage:
         """List what is due later, by due time."""
     def unknown(self, *, cursor: str = '', limit: int = 100) -> operate_effects_operations.UnknownPage:
-        """List effects that were claimed and of which nobody knows whether they happened."""
+        """List effects that may or may not have happened: they were begun, and their outcome is not known."""
 
 class _AsyncEffects:
     parked = _Awaited(_Effects.parked)
@@ -417,9 +466,9 @@ class _AsyncEffects:
     unknown = _Awaited(_Effects.unknown)
 
 class _Erasures:
-    """People who were erased: certificates without names."""
+    """Erasures of people, with their certificates."""
     def ids(self, id: str) -> operate_erasure_operations.ErasedIds:
-        """List the ids of the events that an erasure has taken out of the log."""
+        """List the ids of the events that an erasure removed from the log."""
     def list(self, *, cursor: str = '', limit: int = 100) -> operate_erasure_operations.ErasuresPage:
         """List the erasures of people, with their certificates."""
     def show(self, id: str) -> operate_erasure_operations.ErasureView:
@@ -431,7 +480,7 @@ class _AsyncErasures:
     show = _Awaited(_Erasures.show)
 
 class _Events:
-    """What happened: to one person, or everything in order."""
+    """Events of one person, or of everybody in order."""
     def feed(self, *, cursor: str = '', limit: int = 100,
         skip_damaged: bool = False) -> foundation_events_operations_feed.FeedPage:
         """Follow every event of the workspace in the order of commits."""
@@ -440,7 +489,7 @@ class _Events:
         order: Literal['asc', 'desc'] = 'desc') -> foundation_events_operations_events.EventsPage:
         """List a person's events by time and type, forward or back."""
     def show(self, id: str) -> foundation_events_forms.EventDetail:
-        """Show one event, whole, with the message that it came in, and whose it is."""
+        """Show one event, with the message that it came in and the person it belongs to."""
 
 class _AsyncEvents:
     feed = _Awaited(_Events.feed)
@@ -451,25 +500,25 @@ class _Exports:
     """Many people and their events in files."""
     def start(self, *, segment: str = '', tags: Many[str] = (), when: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None, events: bool = True) -> foundation_jobs_operations.JobView:
-        """Start a job that writes people and their events into files, where the setting `exports` says."""
+        """Start a job that writes people and their events into files; the setting `exports` names the folder or bucket."""
 
 class _AsyncExports:
     start = _Awaited(_Exports.start)
 
 class _Features:
-    """Numbers about people: who has which, and the highest."""
+    """Values about people, such as what they have spent."""
     def list(self) -> profile_features_operations_definitions.DefinitionsResult:
         """List the features in force and what each is made of."""
     def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
         names: str = '') -> profile_features_operations_vector.FeaturesResult:
-        """Show a person's feature vector, now or as it was served at an instant."""
+        """Show a person's features, now or as they were served at an instant."""
     def preview(self, *, text: str, name: str = '',
         seconds: float = 2) -> decide_drafts_operations_features.FeaturePreview:
         """Reckon a feature that is being written from people's events, and show how it is spread."""
     def spread(self, name: str, *, seconds: int = 2) -> profile_features_operations_spread.FeatureSpread:
-        """Show how a feature is spread over people now; looks at them for two seconds."""
+        """Show the distribution of a feature over people, from as many as can be read in two seconds."""
     def top(self, name: str, *, limit: int = 10, lowest: bool = False) -> profile_features_operations_top.TopResult:
-        """List the people with the highest values of a feature; reads every person."""
+        """List the people with the highest values of a feature; the first time it reads every person."""
     def training_set(self, *, labels: Many[profile_features_operations_training_set.LabelParams | Mapping[str, Any]],
         names: Many[str] = (),
         known: Literal['then', 'now'] = 'then') -> profile_features_operations_training_set.TrainingSet:
@@ -504,8 +553,30 @@ class _AsyncFeedback:
     notify = _Awaited(_Feedback.notify)
     receive = _Awaited(_Feedback.receive)
 
+class _Gallery:
+    """Journeys that ship with their mails, installed whole."""
+    def install(self, name: str, *, suffix: str = '', sender: str = '', paused: bool = False,
+        note: str = '') -> decide_gallery_operations.Installed:
+        """Install a journey of the gallery: it becomes part of what is made by hand, with its mails and segments."""
+    def list(self) -> decide_gallery_operations.GalleryList:
+        """List the journeys that can be installed whole."""
+    def mails(self, name: str, *, suffix: str = '', sender: str = '') -> decide_gallery_operations.GalleryMails:
+        """Show the mails of a journey of the gallery, filled in for somebody made up."""
+    def preview(self, name: str, *, suffix: str = '', sender: str = '', days: int = 90,
+        seconds: float = 2) -> decide_drafts_operations_journeys.JourneyPreview:
+        """Try a journey of the gallery, with all that comes with it, on as many people as the time allows."""
+    def show(self, name: str, *, suffix: str = '') -> decide_gallery_operations.GalleryView:
+        """Show a journey of the gallery: what comes with it, what it needs, and which of its names are taken."""
+
+class _AsyncGallery:
+    install = _Awaited(_Gallery.install)
+    list = _Awaited(_Gallery.list)
+    mails = _Awaited(_Gallery.mails)
+    preview = _Awaited(_Gallery.preview)
+    show = _Awaited(_Gallery.show)
+
 class _Inbox:
-    """Mail as it was sent in development: none left the machine."""
+    """The development inbox: mail that never left this machine."""
     def clear(self) -> reach_inbox_operations.InboxClearResult:
         """Remove all mail from the development inbox."""
     def list(self, *, cursor: str = '', limit: int = 100, to: str = '') -> reach_inbox_operations.InboxListResult:
@@ -537,7 +608,7 @@ class _AsyncInterests:
     summary = _Awaited(_Interests.summary)
 
 class _Jobs:
-    """Work across many people that survives restarts."""
+    """Long work in the background: progress, pause, cancel."""
     def cancel(self, id: str) -> foundation_jobs_operations.JobView:
         """Stop a job for good after the page that it is at."""
     def list(self, *, cursor: str = '', limit: int = 100) -> foundation_jobs_operations.JobsPage:
@@ -565,16 +636,19 @@ class _Journeys:
         request: str = '') -> reach_journeys_operations_acting.RequestResult:
         """Let a person leave a journey."""
     def history(self, id: str, name: str, *, run: str = '') -> reach_journeys_operations_people.JourneyHistoryResult:
-        """Show one way of a person through a journey, step by step."""
+        """Show a person's path through a journey, step by step."""
     def list(self) -> reach_journeys_operations_definitions.JourneysListResult:
         """List the journeys in force."""
     def of(self, id: str, *, as_of: Moment | None = None) -> reach_journeys_operations_people.JourneysOfResult:
-        """Show a person's ways through journeys, now or at an instant."""
+        """Show the journeys of a person, now or at an instant."""
     def pause(self, name: str, *, person: str | None = None) -> reach_journeys_operations_acting.PauseResult:
         """Pause a journey, or one person in it."""
     def people(self, name: str, *, cursor: str = '', limit: int = 100,
         step: str = '') -> reach_journeys_operations_people.JourneyPeopleResult:
         """List the people in a journey, or at one of its steps."""
+    def preview(self, *, text: str, name: str = '', days: int = 90,
+        seconds: float = 2) -> decide_drafts_operations_journeys.JourneyPreview:
+        """Try a journey that is being written on the history of as many people as the time allows."""
     def resume(self, name: str, *, person: str | None = None) -> reach_journeys_operations_acting.PauseResult:
         """Resume a journey, or one person in it."""
     def show(self, name: str) -> reach_journeys_operations_definitions.JourneyView:
@@ -596,6 +670,7 @@ class _AsyncJourneys:
     of = _Awaited(_Journeys.of)
     pause = _Awaited(_Journeys.pause)
     people = _Awaited(_Journeys.people)
+    preview = _Awaited(_Journeys.preview)
     resume = _Awaited(_Journeys.resume)
     show = _Awaited(_Journeys.show)
     tried = _Awaited(_Journeys.tried)
@@ -605,12 +680,13 @@ class _AsyncJourneys:
 class _Keys:
     """Write keys and tokens: make, list and revoke them."""
     def create(self, *, name: str, kind: Literal['write_key', 'token'] = 'write_key',
-        scopes: Many[Literal['read', 'write', 'admin', 'personal']] = ()) -> operate_keys_operations.NewKey:
+        scopes: Many[Literal['read', 'write', 'admin', 'personal']] = (),
+        expires_at: Moment | None = None) -> operate_keys_operations.NewKey:
         """Make a write key or a token; its secret is shown only this once."""
     def list(self) -> operate_keys_operations.KeyList:
         """List the keys of the workspace."""
     def revoke(self, id: str) -> operate_keys_operations.KeyEntry:
-        """Revoke a key: from now on it opens nothing."""
+        """Revoke a key: requests with it are refused from now on."""
 
 class _AsyncKeys:
     create = _Awaited(_Keys.create)
@@ -618,11 +694,11 @@ class _AsyncKeys:
     revoke = _Awaited(_Keys.revoke)
 
 class _Leaderboards:
-    """Who is ahead, now or in any past period."""
+    """Ranks of people, now or in any past period."""
     def list(self) -> profile_leaderboards_operations_definitions.BoardsResult:
         """List the leaderboards that are declared."""
     def refresh(self) -> foundation_jobs_operations.JobView:
-        """Put everybody on the leaderboards again, in a job."""
+        """Rank everybody again, in a job."""
     def standing(self, id: str, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all',
         at: Moment | None = None, scope: str = '',
         around: int = 0) -> profile_leaderboards_operations_standing.Standing:
@@ -639,33 +715,58 @@ class _AsyncLeaderboards:
 
 class _Mail:
     """Mail to people: templates, previews, and what was sent."""
+    def add_picture(self, *, name: str, content: str) -> reach_mail_operations_pictures.MailPicture:
+        """Add a picture for mails; the same file is the same picture."""
     def as_sent(self, id: str, message: str) -> reach_mail_operations_as_sent.MailAsSent:
-        """Show a mail as it was sent to a person: by the template of then, with what was known then."""
+        """Show a mail as a person got it, with the template and the data of that moment."""
+    def delete_picture(self, id: str) -> reach_mail_operations_pictures.MailPicture:
+        """Delete a picture that no template in force shows; mails that were sent with it show it no more."""
+    def domains(self, *, sender: str = '') -> reach_mail_operations_domains.MailDomainsResult:
+        """Check the domains of senders by DNS: SPF, DKIM and DMARC."""
     def history(self, id: str, *, as_of: Moment | None = None,
         limit: int = 100) -> reach_mail_operations_history.MailHistoryResult:
         """List the mails of a person, with the result of each."""
-    def preview(self, template: str, *, person: str = '', variables: Mapping[str, Any] | None = None, event: str = '',
+    def pictures(self) -> reach_mail_operations_pictures.MailPicturesResult:
+        """List the pictures that mails may show, with the templates that use each."""
+    def preview(self, template: str, *, person: str = '', variables: Mapping[str, Any] | None = None, subject: str = '',
+        sender: str = '', event: str = '', language: str = '',
         version: str = '') -> reach_mail_operations_preview.MailPreviewResult:
         """Fill in a mail template for a person, and send nothing."""
+    def preview_draft(self, *, text: str, name: str = '', person: str = '', variables: Mapping[str, Any] | None = None,
+        language: str = '') -> reach_mail_operations_preview.MailPreviewResult:
+        """Fill in a mail template that is being written, and send nothing."""
     def send(self, id: str, *, template: str, variables: Mapping[str, Any] | None = None, sender: str = '',
         topic: str = '', event: str = '', request: str = '') -> reach_mail_operations_send.MailSendResult:
         """Send one mail to a person."""
     def sent(self, id: str, template: str, *,
         as_of: Moment | None = None) -> reach_mail_operations_history.MailSentResult:
-        """Say whether a template was sent to a person, and when."""
+        """Show whether a template was sent to a person, and when."""
     def template(self, template: str, *, version: str = '') -> reach_mail_operations_templates.MailTemplateResult:
         """Show how a mail template is written, now or in an earlier version."""
     def templates(self) -> reach_mail_operations_templates.MailTemplatesResult:
         """List the mail templates in force."""
+    def test(self, template: str, *, address: str, person: str | None = None,
+        language: str = '') -> reach_mail_operations_testing.MailTestResult:
+        """Send the template in force to one address, as a test that is not counted."""
+    def why_not(self, id: str, *, template: str = '', journey: str = '', broadcast: str = '',
+        rule: str = '') -> ask_unsent_operations.WhyNotResult:
+        """Explain why a person did not get a mail: skipped, waiting, held out, not in the audience, never triggered."""
 
 class _AsyncMail:
+    add_picture = _Awaited(_Mail.add_picture)
     as_sent = _Awaited(_Mail.as_sent)
+    delete_picture = _Awaited(_Mail.delete_picture)
+    domains = _Awaited(_Mail.domains)
     history = _Awaited(_Mail.history)
+    pictures = _Awaited(_Mail.pictures)
     preview = _Awaited(_Mail.preview)
+    preview_draft = _Awaited(_Mail.preview_draft)
     send = _Awaited(_Mail.send)
     sent = _Awaited(_Mail.sent)
     template = _Awaited(_Mail.template)
     templates = _Awaited(_Mail.templates)
+    test = _Awaited(_Mail.test)
+    why_not = _Awaited(_Mail.why_not)
 
 class _Memory:
     """Facts about a person, and the events behind them."""
@@ -679,7 +780,7 @@ class _Memory:
     def lineage(self, id: str,
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
         key: str, *, cursor: str = '', limit: int = 100) -> profile_memory_operations_lineage.LineagePage:
-        """List the events that made a fact, took it back or restored it."""
+        """List the events that made a fact, retracted it or restored it."""
     def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'] | None = None,
         text: str = '', limit: int = 1000) -> profile_memory_operations_facts.MemoryResult:
@@ -693,7 +794,7 @@ class _Memory:
     def retract(self, id: str,
         type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
         key: str, *, reason: str = '', request: str = '') -> profile_memory_operations_corrections.RetractResult:
-        """Take a fact back, with everything derived from it."""
+        """Retract a fact, and everything derived from it."""
     def unretract(self, id: str) -> profile_memory_operations_corrections.UnretractResult:
         """Undo a retraction: the fact is back, and everything that went with it."""
     def variables(self, id: str, *, names: str = '',
@@ -711,9 +812,9 @@ class _AsyncMemory:
     variables = _Awaited(_Memory.variables)
 
 class _Messages:
-    """The outcome of a message that was sent in."""
+    """What happened to a message that a client sent."""
     def show(self, message_id: str, *, source: str = '') -> ask_message_status_operations.Message:
-        """Show the outcome of a message: its event, whose it is, what followed, or why it was refused."""
+        """Show what happened to a message: its event, its person, what followed, or why it was refused."""
 
 class _AsyncMessages:
     show = _Awaited(_Messages.show)
@@ -725,19 +826,21 @@ class _People:
         """Erase a person for good, or count what that would remove."""
     def export(self, id: str) -> bytes:
         """Write everything that is stored about a person into one archive."""
-    def find(self, *, text: str = '', when: str | Mapping[str, Any] = '', cursor: str = '',
-        limit: int = 25) -> ask_search_operations_people.PeopleFound:
-        """Find people by part of a name, an address or an identifier; without a text, who was active last."""
+    def find(self, *, text: str = '', segment: str = '', tag: str = '', group: str = '',
+        seen_from: Moment | None = None, seen_before: Moment | None = None, when: str | Mapping[str, Any] = '',
+        sort: Literal['last_seen', 'created', 'name'] = 'last_seen', reverse: bool = False, fields: Many[str] = (),
+        cursor: str = '', limit: int = 25) -> ask_search_operations_people.PeopleFound:
+        """Find people by part of a name, an address, an id or a phone number; without a text, those active last."""
     def list(self, *, cursor: str = '', limit: int = 100, identifier: str = '', tag: str = '', group: str = '',
         segment: str = '', when: str | Mapping[str, Any] = '') -> profile_people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition."""
     def merge(self, id: str, *, other: str, reason: str = '', dry_run: bool = False, force: bool = False,
         request: str = '') -> profile_people_operations_merges.MergeResult:
-        """Join two people into one; the older one stays."""
+        """Merge two people into one; the older one stays."""
     def merge_preview(self, id: str, *, other: str) -> profile_people_operations_merges.MergeResult:
-        """Preview the merge of two people, with anything that speaks against it."""
+        """Preview the merge of two people, and any objection to it."""
     def names(self, *, people: Many[str]) -> profile_people_operations_names.Names:
-        """Say what to call people, many of them at once."""
+        """Give the display names of up to 500 people."""
     def split(self, id: str, *, identifiers: Many[str], reason: str = '', dry_run: bool = False,
         request: str = '') -> profile_people_operations_merges.SplitResult:
         """Take identifiers, with their events, out of a person."""
@@ -745,7 +848,7 @@ class _People:
         request: str = '') -> profile_people_operations_tags.TagResult:
         """Add tags to a person, and remove tags."""
     def unmerge(self, id: str, *, reason: str = '', request: str = '') -> profile_people_operations_merges.SplitResult:
-        """Undo one merge: the person merged away is back, as if never merged."""
+        """Undo a merge, as if the two people had never been merged."""
 
 class _AsyncPeople:
     erase = _Awaited(_People.erase)
@@ -769,10 +872,10 @@ class _Points:
     def ledger(self, id: str, *, cursor: str = '', limit: int = 100) -> profile_points_operations_ledger.LedgerPage:
         """List the lines of a person's ledger of points, the newest first."""
     def of(self, id: str, *, as_of: Moment | None = None) -> profile_points_operations_balance.PointsView:
-        """Show a person's points: balance, lifetime earned, the newest days, and anomalies."""
+        """Show a person's points: balance, total earned, the newest days, and anomalies."""
     def spend(self, id: str, *, points: int, request: str,
         reason: str = '') -> profile_points_operations_transactions.SpendResult:
-        """Spend a person's points, if there are enough; decided inside the commit."""
+        """Spend a person's points, if there are enough."""
     def tables(self) -> profile_points_operations_tables.TablesResult:
         """List what earns points, by version of the table, and the limits."""
 
@@ -785,12 +888,12 @@ class _AsyncPoints:
     tables = _Awaited(_Points.tables)
 
 class _Quarantine:
-    """Joins of people that wait for a decision."""
+    """Merges of people that wait for a review."""
     def list(self, *, cursor: str = '', limit: int = 100,
         status: str = 'open') -> profile_people_operations_merges.QuarantinePage:
-        """List the joins of people that were set aside for review."""
+        """List the merges of people that were set aside for review."""
     def review(self, id: str, *, join: bool) -> profile_people_operations_merges.DoubtfulJoin:
-        """Decide about a join that was set aside."""
+        """Decide about a merge that was set aside: merge, or keep apart."""
 
 class _AsyncQuarantine:
     list = _Awaited(_Quarantine.list)
@@ -805,7 +908,7 @@ class _Rejected:
         """List what could not be recorded, newest first."""
     def resubmit(self, id: str, *, event: foundation_events_forms.NativeEvent | Mapping[str, Any] | None = None,
         payload: Any = UNSET) -> foundation_events_operations_resubmission.ResubmitResult:
-        """Record what was rejected, corrected or as it is, and settle its entry."""
+        """Record a rejected event, corrected or as it is, and close its entry."""
     def show(self, id: str) -> foundation_events_rejected.RejectedView:
         """Show one entry of the rejected log with its payload."""
 
@@ -832,7 +935,7 @@ class _RuleSets:
     def write(self, name: str, *, events: Many[str], rules: Many[str], policy: Literal['all', 'first'] = 'all',
         record: Literal['matched', 'all'] = 'matched', existing: bool = False, historical: bool = False,
         description: str = '') -> decide_rules_operations_sets.SetWriteResult:
-        """Write a rule set: it counts from now on, and every change is kept in its log."""
+        """Write a rule set. It is in force at once, and its log has every change."""
 
 class _AsyncRuleSets:
     list = _Awaited(_RuleSets.list)
@@ -845,7 +948,7 @@ class _Rules:
         changed_max: float | None = None, seen: str = '') -> decide_rules_operations_versions.MoveResult:
         """Activate a version of a rule; the one active before is retired in the same commit."""
     def gate(self, id: str, version: int) -> decide_rules_operations_versions.GateResult:
-        """Show whether the newest what-if of a version speaks for its activation."""
+        """Show whether the newest what-if of a version allows its activation."""
     def list(self, *, cursor: str = '', limit: int = 100,
         state: Literal['', 'draft', 'tested', 'active', 'retired'] = '') -> decide_rules_operations_rules.RulesPage:
         """List rules: which version is active, which is the newest, and which sets name them."""
@@ -899,10 +1002,10 @@ class _Search:
     def status(self) -> ask_search_operations_index.SearchStatus:
         """Show how far the search index has come, and how large it is."""
     def sync(self, *, rebuild: bool = False, limit: int = 100000) -> ask_search_operations_index.SearchStatus:
-        """Bring the search index to the end of the log, or build it anew."""
+        """Bring the search index up to date, or build it anew."""
     def timeline(self, id: str, *, cursor: str = '', limit: int = 20, start: Moment | None = None,
         stop: Moment | None = None) -> ask_search_operations_timeline.TimelinePage:
-        """Show a person's events with what each is, what brought it about, and what it led to."""
+        """Show a person's events with what caused each and what followed from it."""
 
 class _AsyncSearch:
     correlate = _Awaited(_Search.correlate)
@@ -980,16 +1083,26 @@ class _AsyncSuppression:
     list = _Awaited(_Suppression.list)
 
 class _Webhooks:
-    """Where events are sent, and whether they arrive."""
+    """Destinations of webhooks, and whether calls to them succeed."""
+    def deliveries(self, *, cursor: str = '', limit: int = 100, destination: str = '',
+        state: Literal['delivered', 'failed'] | None = None) -> foundation_webhooks_operations_deliveries.DeliveryPage:
+        """List attempts to call other systems, the newest first: the last 1,000 that arrived and the last 1,000 that did not, of two weeks."""
+    def delivery(self, id: str) -> foundation_webhooks_operations_deliveries.Delivery:
+        """Show what was sent in an attempt, and what was answered."""
     def destinations(self) -> foundation_webhooks_operations_destinations.DestinationList:
-        """List where webhooks go, whether they arrive, and how many wait."""
+        """List the destinations of webhooks: whether calls succeed, and how many wait."""
+    def send_again(self, id: str) -> foundation_webhooks_operations_deliveries.SentAgain:
+        """Send the call of a delivery again, now: of one that waits, was given up on, or has arrived."""
     def start(self, name: str) -> foundation_webhooks_operations_destinations.Changed:
-        """Resume calls to a destination that was stopped, or is resting."""
+        """Resume calls to a destination that was stopped or paused itself."""
     def stop(self, name: str, *, why: str = '') -> foundation_webhooks_operations_destinations.Changed:
-        """Stop calls to a destination: what is due there is parked."""
+        """Stop calls to a destination: calls that are due are parked."""
 
 class _AsyncWebhooks:
+    deliveries = _Awaited(_Webhooks.deliveries)
+    delivery = _Awaited(_Webhooks.delivery)
     destinations = _Awaited(_Webhooks.destinations)
+    send_again = _Awaited(_Webhooks.send_again)
     start = _Awaited(_Webhooks.start)
     stop = _Awaited(_Webhooks.stop)
 
@@ -1031,7 +1144,7 @@ class Operations:
         """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
     def person(self, id: str, *, as_of: Moment | None = None, timeline: int = 20,
         sources: bool = False) -> profile_people_operations_person.PersonView:
-        """Show everything known about a person, at one position."""
+        """Show everything known about a person."""
     accounts: _Accounts
     alerts: _Alerts
     analytics: _Analytics
@@ -1046,6 +1159,7 @@ class Operations:
     exports: _Exports
     features: _Features
     feedback: _Feedback
+    gallery: _Gallery
     inbox: _Inbox
     interests: _Interests
     jobs: _Jobs
@@ -1090,6 +1204,7 @@ class AsyncOperations:
     exports: _AsyncExports
     features: _AsyncFeatures
     feedback: _AsyncFeedback
+    gallery: _AsyncGallery
     inbox: _AsyncInbox
     interests: _AsyncInterests
     jobs: _AsyncJobs

@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple
 
 from threadline.capabilities.foundation.events.recording import Draft
 from threadline.engine.engine import Engine
-from threadline.engine.recording.retry import BEING_ERASED
-from threadline.engine.recording.validation import RecordRequest
+from threadline.engine.recording.validation import BEING_ERASED, RecordRequest
 from threadline.kernel.errors import LimitExceeded, NotFound, ThreadlineError, Unavailable
 from threadline.kernel.event import Receipt
 from threadline.kernel.limits import REQUEST_BYTES_MAX

@@ -24,10 +24,10 @@ from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.addresses.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
 from threadline.surfaces.http.addresses.operations import read_object
-from threadline.surfaces.http.answers.body import read_body
+from threadline.surfaces.http.answers.in_flight import read_body
 from threadline.surfaces.http.answers.problem import RateLimited
 from threadline.surfaces.http.answers.routing import Route
-from threadline.surfaces.http.callers.client_address import client_host, limited_name
+from threadline.surfaces.http.callers.access import client_host, limited_name
 from threadline.surfaces.http.callers.web_user import WebUsers
 from threadline.surfaces.http.events.ingest import Ingest
 from threadline.surfaces.lanes import Lanes

@@ -6,40 +6,42 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
+from threadline.capabilities.reach.mail.pictures.routes import FOLDER as PICTURES
 from threadline.engine.accounts import Session
 from threadline.engine.engine import Engine
-from threadline.engine.reader_priority import PAGE_SECONDS_MAX
+from threadline.engine.interpreter import PAGE_SECONDS_MAX
 from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unauthorized
 from threadline.kernel.operation import Operation
 from threadline.kernel.screen import Fresh, Part, Screen
-from threadline.surfaces.console.actions import local_address, read_fields, read_form, result_of
+from threadline.surfaces.console import alert_form, broadcast_form, editing, journey_panel, template_panel
+from threadline.surfaces.console.actions import Pairs, as_fields, read_fields, read_form, result_of
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.editing import completed
-from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
+from threadline.surfaces.console.frame import PAGE_HEADERS, document_headers, render, static
 from threadline.surfaces.console.naming import with_names
 from threadline.surfaces.console.navigation import navigation
 from threadline.surfaces.console.screens import screens_of
-from threadline.surfaces.console.signing_in import sign_in
 from threadline.surfaces.http.addresses.counts import Counts
-from threadline.surfaces.http.answers.body import read_body
-from threadline.surfaces.http.answers.problem import RateLimited, headers_of, scheme_of, server_of
+from threadline.surfaces.http.addresses.sign_in import SignIn
+from threadline.surfaces.http.answers.browser import redirect, refuse_foreign, refused, theme
+from threadline.surfaces.http.answers.download import downloaded
+from threadline.surfaces.http.answers.in_flight import read_body
+from threadline.surfaces.http.answers.problem import server_of
 from threadline.surfaces.http.answers.routing import Route
-from threadline.surfaces.http.callers.client_address import client_host, limited_name
 from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import shown
+from threadline.surfaces.row_formats import MEDIA_TYPES
+from threadline.wire.multipart import is_multipart, read_multipart
 
 T = TypeVar("T")
 
-COOKIE = "threadline_session"
 FORM_BYTES_MAX = 4 * 1024 * 1024
 LIVE_LOOK_SECONDS = 0.2
 """How often a live list is looked at: what is committed is seen within 300 ms."""
@@ -53,19 +55,16 @@ RATE_EVERY = 5
 class Console:
     """Serves the screens to whoever is signed in."""
 
-    def __init__(self, engine: Engine, workspace: str, lanes: Lanes, looks: Executor, counts: Counts) -> None:
+    def __init__(self, engine: Engine, sign_in: SignIn, lanes: Lanes, counts: Counts) -> None:
         self._engine = engine
         self._lanes = lanes
-        self._looks = looks
-        self._workspace = workspace
         self._counts = counts
+        self.session = sign_in.session
+        """Who is signed in; None: nobody is."""
         self._operations: Mapping[str, Operation] = shown(engine.catalogue.operations, "http")
 
     def routes(self) -> Iterator[Route]:
         """Every screen, and what all of them need."""
-        yield Route("GET", "/sign-in", self._show_sign_in)
-        yield Route("POST", "/sign-in", self._sign_in)
-        yield Route("POST", "/sign-out", self._sign_out)
         yield Route("GET", "/assets/{name}", self._asset)
         yield Route("POST", "/do/{operation}", self._act)
         for screen in screens_of(self._engine.catalogue):
@@ -73,58 +72,13 @@ class Console:
             if screen.is_form:
                 yield Route("POST", screen.path, partial(self._show, screen))
 
-    # --- who is there ---------------------------------------------------------------------------
-
-    async def _session(self, request: Request) -> Session | None:
-        secret = request.cookies.get(COOKIE, "")
-        return await self._look(partial(self._engine.accounts.find, secret)) if secret else None
-
-    async def _show_sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
-        if await self._session(request) is not None:
-            return _redirect(local_address(request.query_params.get("next", "")))
-        return self._sign_in_page(request, request.query_params.get("next"))
-
-    def _sign_in_page(
-        self, request: Request, next_: str | None, error: ThreadlineError | None = None, name: str = ""
-    ) -> Response:
-        problem = "" if error is None else str(error)
-        context = {"next": local_address(next_ or ""), "problem": problem, "name": name, "theme": _theme(request)}
-        headers = {**PAGE_HEADERS, **({} if error is None else headers_of(error))}
-        return Response(render("sign_in.html", context), 200 if error is None else error.status, headers=headers)
-
-    async def _sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
-        _refuse_foreign(request)
-        form = dict(parse_qsl((await read_body(request, 16 * 1024)).decode("utf-8", "replace")))
-        name, secret, address = form.get("name", "").strip(), form.get("password", ""), client_host(request)
-        here = limited_name(address)
-        failures = self._counts.sign_in_failures
-        work = partial(sign_in, self._engine, failures, self._workspace, name, secret if name else secret.strip(), here)
-        try:
-            if wait := self._counts.sign_ins.wait(here):
-                raise RateLimited(f"too many attempts to sign in from here; try again in {wait} s", wait)
-            self._counts.sign_ins.charge(here)
-            made = await self._lanes.run("sign_in", work)
-        except ThreadlineError as error:
-            return self._sign_in_page(request, form.get("next"), error, name)
-        response = _redirect(local_address(form.get("next", "")))
-        # Lax: an address that somebody was sent opens the page; what changes anything is a POST with a secret in it.
-        response.set_cookie(COOKIE, made, httponly=True, samesite="lax", path="/", secure=_is_secure(request))
-        return response
-
-    async def _sign_out(self, request: Request, names: Mapping[str, str]) -> Response:
-        _refuse_foreign(request)
-        await self._look(partial(self._engine.accounts.sign_out, request.cookies.get(COOKIE, "")))
-        response = _redirect("/sign-in")
-        response.delete_cookie(COOKIE, path="/")
-        return response
-
     # --- pages ------------------------------------------------------------------------------------
 
     async def _show(self, screen: Screen, request: Request, names: Mapping[str, str]) -> Response:
-        session = await self._session(request)
+        session = await self.session(request)
         if session is None:
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return _redirect(f"/sign-in?next={quote(here, safe='')}")
+            return redirect(f"/sign-in?next={quote(here, safe='')}")
         query = request.scope["query_string"]
         if request.method == "POST":
             query = await self._form_query(session, request) + b"&" + query
@@ -132,12 +86,23 @@ class Console:
         if "live" in asking.query and screen.live is not None:
             return self._stream(screen, asking, request)
         part = asking.query.get("part", "")
-        with self._engine.reading(PAGE_SECONDS_MAX):
+        if part in screen.parts and screen.parts[part].download:
+            return await self._download(screen.parts[part], asking, request)
+        with self._engine.recorder.readers.reading(PAGE_SECONDS_MAX):
             return await self._run(partial(self._page, screen, asking, part, request))
+
+    async def _download(self, part: Part, asking: Asking, request: Request) -> Response:
+        operation = self._operations[part.download]
+        begin = partial(asking.pieces, operation.name, **part.load(asking))
+        try:
+            with self._engine.recorder.readers.reading():
+                return await downloaded(self._lanes, "question", begin, operation)
+        except ThreadlineError as error:
+            return refused(error, request)
 
     async def _form_query(self, session: Session, request: Request) -> bytes:
         """The fields of a form as a query."""
-        _refuse_foreign(request)
+        refuse_foreign(request)
         body = await read_body(request, FORM_BYTES_MAX, known=True)
         if not secrets.compare_digest(read_fields(body).get("_csrf", ""), session.csrf):
             raise Forbidden("the form does not belong to this session; load the page again")
@@ -146,7 +111,9 @@ class Console:
     def _asking(self, session: Session, names: Mapping[str, str], query: bytes) -> Asking:
         queries = parse_qs(query.decode("utf-8", "replace"))
         last = {name: values[-1] for name, values in queries.items()}
-        return Asking(self._engine, self._operations, session, self._engine.now(), names, last, queries)
+        asking = Asking(self._engine, self._operations, session, self._engine.now(), names, last, queries)
+        asking.uploads = self._counts.uploads
+        return asking
 
     def _page(self, screen: Screen, asking: Asking, part: str, request: Request) -> Response:
         status, template, is_part = 200, screen.template, part in screen.parts
@@ -156,8 +123,11 @@ class Console:
                 raise Forbidden(f"your role, {asking.session.role}, does not include this screen")
             chosen = screen.parts[part] if is_part else Part(screen.template, screen.load)
             template, context = chosen.template, chosen.load(asking)
+            if chosen.file:
+                return Response(context["document"], headers=_file_headers(chosen.file))
             if chosen.is_document:
-                return Response(context["document"], headers=DOCUMENT_HEADERS)
+                address = self._engine.public_address.base
+                return Response(context["document"], headers=document_headers(address and address + PICTURES))
         except ThreadlineError as error:
             status, template = error.status, "problem_part.html" if is_part else "problem.html"
             context = {"problem": str(error), "hint": error.hint, "code": error.code, "status": error.status}
@@ -179,7 +149,8 @@ class Console:
             "here": request.url.path,
             "query": asking.query,
             "now": asking.now,
-            "theme": _theme(request),
+            "theme": theme(request),
+            "zone": asking.zone,
             "stale": sorted(asking.stale),
             "may": {name: True for name in self._operations if asking.may(name)},
             "calls": [
@@ -232,11 +203,13 @@ class Console:
 
     async def _act(self, request: Request, names: Mapping[str, str]) -> Response:
         """Run an operation with what a form says. A script gets the outcome as JSON, a plain form is sent back."""
-        session = await self._session(request)
+        session = await self.session(request)
         if session is None:
             raise Unauthorized("your session has ended; sign in again", hint="/sign-in")
-        _refuse_foreign(request)
+        refuse_foreign(request)
         body = await read_body(request, FORM_BYTES_MAX, known=True)
+        if is_multipart(content_type := request.headers.get("content-type", "")):
+            body = as_fields(read_multipart(body, content_type))
         if not secrets.compare_digest(read_fields(body).get("_csrf", ""), session.csrf):
             raise Forbidden("the form does not belong to this session; load the page again")
         operation = self._operations.get(names["operation"])
@@ -246,19 +219,18 @@ class Console:
         wants_json = "application/json" in request.headers.get("accept", "")
         back = "/"
         try:
-            form = await self._run(partial(read_form, body, partial(completed, asking)))
+            form = await self._run(partial(read_form, body, partial(_completed, asking)))
             back = form.back
             result = await self._run(partial(result_of, asking, operation, form))
         except ThreadlineError as error:
             if wants_json:
                 problem = {"problem": str(error), "hint": error.hint, "param": getattr(error, "param", "")}
                 return Response(msgspec.json.encode(problem), error.status, media_type="application/json")
-            context = {"problem": str(error), "hint": error.hint, "back": back, "theme": _theme(request)}
-            return Response(render("refused.html", context), error.status, headers=PAGE_HEADERS)
+            return refused(error, request, back)
         if wants_json:
             done = {"result": result, "go": form.destination(result)}
             return Response(msgspec.json.encode(done), media_type="application/json")
-        return _redirect(form.destination(result))
+        return redirect(form.destination(result))
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -275,35 +247,19 @@ class Console:
     async def _run(self, work: Callable[[], T]) -> T:
         return await self._lanes.run("page", work)
 
-    async def _look(self, work: Callable[[], T]) -> T:
-        """Who is signed in is found at once, however many pages are waited for."""
-        return await asyncio.get_running_loop().run_in_executor(self._looks, work)
+
+def _file_headers(name: str) -> dict[str, str]:
+    """What is sent with a table of people: it is saved under this name, and nowhere kept on the way."""
+    return {
+        "content-type": MEDIA_TYPES["csv"],
+        "content-disposition": f'attachment; filename="{name}"',
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+    }
 
 
-def _redirect(to: str) -> Response:
-    return RedirectResponse(to, 303, {"cache-control": "no-store"})
-
-
-def _is_secure(request: Request) -> bool:
-    """Whether the browser came by HTTPS, to us or to a proxy before us. Whoever lies harms their own cookie."""
-    return scheme_of(request) == "https"
-
-
-def _refuse_foreign(request: Request) -> None:
-    """Raise `Forbidden` for a form that another site's page sends.
-
-    Browsers say where a form comes from; only where they do not, by plain HTTP, the two hosts are compared, which are
-    not the same where a proxy names another one.
-    """
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if site is None:
-        is_foreign = bool(origin) and urlsplit(origin or "").netloc != request.headers.get("host", "")
-    else:
-        is_foreign = site not in ("same-origin", "none")
-    if is_foreign:
-        raise Forbidden("this form was sent from another site")
-
-
-def _theme(request: Request) -> str:
-    chosen = request.cookies.get("threadline_theme", "")
-    return chosen if chosen in ("light", "dark") else "auto"
+def _completed(asking: Asking, pairs: Pairs) -> Pairs:
+    """The fields of a form that is sent to an operation, with those of its parts made into the parameters they say."""
+    for form in (editing, journey_panel, template_panel, broadcast_form, alert_form):
+        pairs = form.completed(asking, pairs)
+    return pairs

@@ -14,6 +14,7 @@ from threadline.surfaces.http.answers.descriptors import Room
 from threadline.surfaces.http.answers.in_flight import InFlight
 from threadline.surfaces.http.answers.metrics import Metrics
 from threadline.surfaces.http.events.rate import Buckets
+from threadline.surfaces.importing.uploads import Uploads
 
 
 class Counts(NamedTuple):
@@ -30,6 +31,8 @@ class Counts(NamedTuple):
     sign_in_failures: FailureNotes
     public: PublicLimits
     in_flight: InFlight
+    uploads: Uploads
+    """Files to be imported, and how far each has come."""
 
 
 def counts_from_zero(settings: Settings, clock: Clock, room: Room = Room()) -> Counts:  # noqa: B008 — immutable
@@ -47,4 +50,5 @@ def counts_from_zero(settings: Settings, clock: Clock, room: Room = Room()) -> C
         FailureNotes(clock),
         PublicLimits(),
         in_flight,
+        Uploads(),
     )

@@ -62,8 +62,11 @@ def gauges(engine: Engine) -> Gauges:
     result["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
     cache = engine.recorder.people_cache
     result["people_cache_bytes_max"] = ("Memory for people who stay between commits.", float(cache.bytes_max))
-    result["people_cache_hits"] = ("How often a commit named somebody who was there.", float(cache.hits))
-    result["people_cache_misses"] = ("How often somebody was read from the store for a commit.", float(cache.misses))
+    result["people_cache_hits_total"] = ("How often a commit named somebody who was there.", float(cache.hits))
+    result["people_cache_misses_total"] = (
+        "How often somebody was read from the store for a commit.",
+        float(cache.misses),
+    )
     return result | _consumers(engine, now, stats.get("log_entries")) | _damage(engine)
 
 

@@ -17,7 +17,7 @@ from threadline.kernel.limits import GRAPHQL_BYTES_MAX
 from threadline.settings import Settings
 from threadline.surfaces.http.addresses.appaction_body import SOURCE
 from threadline.surfaces.http.addresses.operations import read_object, read_query
-from threadline.surfaces.http.answers.body import read_body
+from threadline.surfaces.http.answers.in_flight import read_body
 from threadline.surfaces.http.answers.problem import NotInstalled, UnsupportedFormat
 from threadline.surfaces.http.answers.revalidation import revalidated
 from threadline.surfaces.http.answers.routing import Route
@@ -113,7 +113,7 @@ class GraphQL:
                 raise InvalidValue("`query` is missing", param="query")
             return documents.answer(question, caller())
 
-        with self._engine.reading():
+        with self._engine.recorder.readers.reading():
             answer = await self._lanes.run("page", work)
         media_type = _media_type(request.headers.get("accept", ""))
         # A client that knows the media type of GraphQL can tell our answer from that of a proxy by it, others cannot.

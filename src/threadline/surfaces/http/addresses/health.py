@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -23,6 +21,7 @@ from threadline.surfaces.http.answers.problem import NotNow
 from threadline.surfaces.http.answers.routing import Route
 from threadline.surfaces.http.callers.access import Access
 from threadline.surfaces.http.events.writer import Writer
+from threadline.surfaces.version import package_version
 
 READY_SECONDS = 1.0
 """How long one look at the store counts, so that a probe that comes often does not become a load."""
@@ -111,15 +110,6 @@ class Health:
         # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
         workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
         return Response(self._metrics.text(values, workspace), headers={"content-type": MEDIA_TYPE})
-
-
-@cache
-def package_version() -> str:
-    """The version of the package that runs; from a checkout that was never installed, ``0+source``."""
-    try:
-        return version("threadline")
-    except PackageNotFoundError:
-        return "0+source"
 
 
 def _json(value: Any) -> Response:

@@ -17,8 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import Forbidden
 from threadline.kernel.limits import MCP_CALLS_BURST, MCP_CALLS_PER_SECOND, MCP_REQUEST_BYTES_MAX
 from threadline.settings import Settings
-from threadline.surfaces.http.addresses.health import package_version
-from threadline.surfaces.http.answers.body import read_body
+from threadline.surfaces.http.answers.in_flight import read_body
 from threadline.surfaces.http.answers.metrics import Metrics
 from threadline.surfaces.http.answers.problem import RateLimited, UnsupportedFormat
 from threadline.surfaces.http.answers.routing import Route
@@ -27,6 +26,7 @@ from threadline.surfaces.http.events.rate import Buckets
 from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.mcp import protocol
 from threadline.surfaces.mcp.tool import Caller
+from threadline.surfaces.version import package_version
 
 if TYPE_CHECKING:
     from threadline.engine.credentials import Credential

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from functools import cache, partial
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -11,29 +11,28 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from threadline.engine.context import Caller, Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.kernel.errors import EventRejected, Forbidden, InvalidValue, MalformedBody
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.event_limits import too_deep
 from threadline.kernel.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.operation import Intake, Operation
-from threadline.surfaces.http.answers.body import read_body, without_mark
+from threadline.surfaces.http.answers.download import downloaded
+from threadline.surfaces.http.answers.in_flight import read_body, without_mark
 from threadline.surfaces.http.answers.metrics import Metrics
 from threadline.surfaces.http.answers.revalidation import revalidated
 from threadline.surfaces.http.answers.routing import Route
-from threadline.surfaces.http.callers.access import Access
-from threadline.surfaces.http.callers.client_address import client_host
+from threadline.surfaces.http.callers.access import Access, client_host
 from threadline.surfaces.http.events.rate import Charge, RateLimits, merged
 from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import STALE_HEADER, convert, field_names, run, shown, stale_note
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
-from threadline.wire.message import read_array
-from threadline.wire.scan import depth, depth_bound
+from threadline.wire.message import depth, depth_bound, read_array
 
 QUERY_FIELDS_MAX = 2_000
 """More than the longest list that an operation takes, so that a longer one is refused for its own bound."""
@@ -77,14 +76,16 @@ class Operations:
             values.setdefault("request", key)
         params = _params(operation, values, names, credential)
         caller = Caller(credential.name, "token", "http")
-        context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, True, caller)
+        context = Context(
+            self._engine, credential.workspace, self._engine.recorder.now(), credential.name, True, caller
+        )
         if operation.media_type:
             return await self._stream(operation, context, params)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
         work = partial(_work, operation, context, params, charge.refused, form)
         lane = operation.work(params)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
-        with self._engine.reading() if operation.method == "GET" else nullcontext():
+        with self._engine.recorder.readers.reading() if operation.method == "GET" else nullcontext():
             try:
                 receipts, answer, stale = await self._lanes.run(lane, work)
             except Exception:
@@ -113,25 +114,10 @@ class Operations:
 
     async def _stream(self, operation: Operation, context: Context, params: Any) -> Response:
         """The result in pieces, each made when the one before it has left."""
-
-        def following(pieces: Iterator[bytes]) -> bytes:
-            return next(pieces, b"")
-
-        with self._engine.reading():
+        with self._engine.recorder.readers.reading():
             # What goes wrong before the first piece is a problem document; later the connection breaks off.
-            lane = operation.work(params)
-            pieces = await self._lanes.run(lane, lambda: run(operation, context, params))
-            first = await self._lanes.run(lane, partial(following, pieces), is_begun=True)
-
-        async def rest() -> AsyncIterator[bytes]:
-            piece = first
-            while piece:
-                yield piece
-                piece = await self._lanes.run(lane, partial(following, pieces), is_begun=True)
-
-        name = f"{operation.name}.{operation.media_type.rpartition('/')[2]}"
-        headers = {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'}
-        return StreamingResponse(rest(), operation.status, headers, operation.media_type)
+            begin = partial(run, operation, context, params)
+            return await downloaded(self._lanes, operation.work(params), begin, operation)
 
     async def _charge(
         self, intake: Intake | None, context: Context, params: Any, credential: Credential, host: str
@@ -160,14 +146,16 @@ def _work(
         if refused and intake is not None and intake.without is not None:
             params = intake.without(params, refused)
         result = run(operation, context, params)
+        receipts: list[Receipt] | None = None
+        stale = ""
         if intake is None or intake.receipts is None or intake.result is None:
             stale = stale_note(operation, context, params) if operation.relies_on else ""
-            return None, rendered(result, form), stale
-        receipts = intake.receipts(result)
-        if refused:
-            receipts = merged(receipts, refused)
-            result = intake.result(receipts)
-        return receipts, rendered(result, form), ""
+        else:
+            receipts = intake.receipts(result)
+            if refused:
+                receipts = merged(receipts, refused)
+                result = intake.result(receipts)
+        return receipts, Rendered(msgspec.json.encode(result)) if form == "json" else rendered(result, form), stale
 
 
 def _form(operation: Operation, in_query: dict[str, Any], accept: str) -> Format:

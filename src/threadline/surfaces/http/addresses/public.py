@@ -13,11 +13,10 @@ from starlette.responses import Response
 
 from threadline.engine.engine import Engine
 from threadline.kernel.public_route import PublicRequest, PublicRoute
-from threadline.surfaces.http.answers.body import read_body
+from threadline.surfaces.http.answers.in_flight import read_body
 from threadline.surfaces.http.answers.problem import RateLimited
 from threadline.surfaces.http.answers.routing import Route
-from threadline.surfaces.http.callers.access import Access
-from threadline.surfaces.http.callers.client_address import client_host, limited_name
+from threadline.surfaces.http.callers.access import Access, client_host, limited_name
 from threadline.surfaces.http.events.rate import Buckets
 from threadline.surfaces.lanes import Lanes
 
@@ -84,7 +83,11 @@ class PublicRoutes:
         workspace = "default" if token is None else token.workspace
         asked = PublicRequest(names, query, dict(request.headers), body, now, request.method, workspace)
         work = partial(declared.answer, self._engine, asked)
-        with self._engine.reading() if declared.method == "GET" and not declared.records else nullcontext():
+        with (
+            self._engine.recorder.readers.reading()
+            if declared.method == "GET" and not declared.records
+            else nullcontext()
+        ):
             answer = await self._lanes.run("public", work)
         headers = {**_HEADERS, "content-type": answer.media_type, **(answer.headers or {})}
         return Response(answer.body, answer.status, headers)

@@ -46,7 +46,7 @@ class UserAlerts:
         asked = read_query(request.scope["query_string"], frozenset())
         if unknown := asked.keys() - {"severity", "dismissed"}:
             raise InvalidValue(f"{min(unknown)[:64]!r} is not a parameter here; there are dismissed and severity")
-        with self._engine.reading():
+        with self._engine.recorder.readers.reading():
             body = await self._run("alerts_of", {**asked, "id": f"user_id:{user.id}", "anyone": True})
         return revalidated(request, body, 200, {}, "application/json")
 

@@ -124,7 +124,8 @@ class Metrics:
             values = (
                 {"": value} if isinstance(value, int | float) else {_braces([(label, of)]): value[of] for of in value}
             )
-            lines += [f"# HELP {exposed(name)} {meaning}", f"# TYPE {exposed(name)} gauge"]
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [f"# HELP {exposed(name)} {meaning}", f"# TYPE {exposed(name)} {kind}"]
             lines += [f"{exposed(name)}{labels} {_number(number)}" for labels, number in values.items()]
         return "\n".join(lines) + "\n"
 

@@ -53,7 +53,7 @@ class UnsupportedFormat(InvalidValue):
 
 
 class HeadTooLarge(LimitExceeded):
-    """The head of a request, its address and headers, is larger than any honest one; the connection is closed."""
+    """The head of a request, its address and headers, is larger than the server takes; the connection is closed."""
 
     code, status = "head_too_large", 431
 
@@ -118,9 +118,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
 def problem(error: ThreadlineError, instance: str, server: str) -> Response:
     """The answer that tells an error; of one that is inside only of which kind it is. ``server`` is the address under
     which it was asked for."""
-    title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
-    inside = error.is_inside
-    text = f"{title}; the server's log tells more" if inside else str(error)
+    title, text = title_of(error), text_of(error)
     body = Problem(
         type=f"{server}/docs#error-{error.code}",
         title=title,
@@ -128,11 +126,21 @@ def problem(error: ThreadlineError, instance: str, server: str) -> Response:
         code=error.code,
         detail=text,
         instance=instance,
-        hint="" if inside else error.hint,
+        hint="" if error.is_inside else error.hint,
         param=error.param,
         message=text,
     )
     return Response(msgspec.json.encode(body), error.status, headers_of(error), MEDIA_TYPE)
+
+
+def title_of(error: ThreadlineError) -> str:
+    """Which kind of error it is, as a sentence."""
+    return (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
+
+
+def text_of(error: ThreadlineError) -> str:
+    """What clients are shown of an error."""
+    return f"{title_of(error)}; the server's log tells more" if error.is_inside else str(error)
 
 
 def server_of(request: Request) -> str:
@@ -152,9 +160,9 @@ def forwarded_scheme(forwarded: str, otherwise: str) -> str:
     return scheme if scheme in ("http", "https") else otherwise
 
 
-def unexpected(instance: str, server: str) -> Response:
-    """The answer for an error of our own, which says nothing of what is inside."""
-    return problem(Internal("something went wrong on the server; its log tells more"), instance, server)
+def unexpected() -> Internal:
+    """What clients are shown of a fault of ours: nothing of what is inside."""
+    return Internal("something went wrong on the server; its log tells more")
 
 
 def headers_of(error: ThreadlineError) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ import base64
 import binascii
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -41,45 +41,36 @@ class User(NamedTuple):
     """Only if the issuer says that it was verified."""
 
 
-class WebTokens:
-    """Checks tokens by the settings ``jwt_*``.
+class TokenChecks:
+    """Checks signature and claims of tokens.
 
     A secret checks HS256 and nothing else, the keys of the issuer RS256 and ES256 and nothing else: a public key is
-    never taken for a secret, whatever the token says of itself. Raises `InvalidSetting` for a secret that is none.
+    never taken for a secret, whatever the token says of itself.
     """
 
     def __init__(
         self,
-        settings: Settings,
         clock: Clock,
-        load: Callable[[str], bytes] = fetch,
-        seconds: Callable[[], float] = time.monotonic,
+        leeway_seconds: int,
+        claims: Mapping[str, Any],
+        secret: jwk.OctKey | None = None,
+        file: KeyFile | None = None,
     ) -> None:
-        self._user_claim = settings.jwt_user_claim
-        self._secret = _secret(settings.jwt_secret)
-        self._file = None
-        if settings.jwt_keys:
-            self._file = KeyFile(settings.jwt_keys, settings.jwt_keys_cache_seconds, load, seconds)
+        self._secret = secret
+        self._file = file
         self._registry = jws.JWSRegistry(strict_check_header=False)
         # The header may hold a chain of certificates, and the token as a whole has a limit already.
         self._registry.max_header_length = TOKEN_LENGTH_MAX
-        options: dict[str, Any] = {"exp": {"essential": True}, self._user_claim: {"essential": True}}
-        if settings.jwt_issuer:
-            options["iss"] = {"essential": True, "value": settings.jwt_issuer}
-        if settings.jwt_audience:
-            options["aud"] = {"essential": True, "value": settings.jwt_audience}
-        self._claims = jwt.JWTClaimsRegistry(
-            now=lambda: clock() // SECOND, leeway=settings.jwt_leeway_seconds, **options
-        )
+        self._claims = jwt.JWTClaimsRegistry(now=lambda: clock() // SECOND, leeway=leeway_seconds, **claims)
 
-    async def user(self, token: str) -> User:
-        """The user that a token names. Raises `Unauthorized`, and `Unavailable` if the keys cannot be had."""
+    async def claims(self, token: str) -> dict[str, Any]:
+        """What a token says. Raises `Unauthorized`, and `Unavailable` if the keys cannot be had."""
         algorithm, kid = _header(token)
         known = await self._keys(algorithm, kid)
         if not known:
             named = "" if kid is None or algorithm == "HS256" else f" with the key id {kid[:64]!r}"
             raise Unauthorized(f"no key of this server fits a token of algorithm {algorithm[:32]!r}{named}")
-        return self._user(self._checked(token, algorithm, known))
+        return self._checked(token, algorithm, known)
 
     async def _keys(self, algorithm: str, kid: str | None) -> list[Key]:
         if algorithm == "HS256":
@@ -107,6 +98,32 @@ class WebTokens:
                 raise Unauthorized(f"the token is not valid: {error}") from None
             return claims
         raise Unauthorized(f"the token is not valid: {problem}") from None
+
+
+class WebTokens:
+    """Checks tokens by the settings ``jwt_*``. Raises `InvalidSetting` for a secret that is none."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        load: Callable[[str], bytes] = fetch,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._user_claim = settings.jwt_user_claim
+        secret, file = _secret(settings.jwt_secret), None
+        if settings.jwt_keys:
+            file = KeyFile("jwt_keys", settings.jwt_keys, settings.jwt_keys_cache_seconds, load, seconds)
+        claims: dict[str, Any] = {"exp": {"essential": True}, self._user_claim: {"essential": True}}
+        if settings.jwt_issuer:
+            claims["iss"] = {"essential": True, "value": settings.jwt_issuer}
+        if settings.jwt_audience:
+            claims["aud"] = {"essential": True, "value": settings.jwt_audience}
+        self._checks = TokenChecks(clock, settings.jwt_leeway_seconds, claims, secret, file)
+
+    async def user(self, token: str) -> User:
+        """The user that a token names. Raises `Unauthorized`, and `Unavailable` if the keys cannot be had."""
+        return self._user(await self._checks.claims(token))
 
     def _user(self, claims: dict[str, Any]) -> User:
         id = claims[self._user_claim]

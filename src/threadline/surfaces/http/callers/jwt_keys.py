@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from threadline.outgoing.fetching import content, fetched
-from threadline.surfaces.http.answers.body import without_mark
+from threadline.surfaces.http.answers.in_flight import without_mark
 from threadline.surfaces.http.answers.problem import NotNow
 
 FETCH_SECONDS_MAX = 5
@@ -39,8 +39,10 @@ class KeyFile:
     `FETCH_SECONDS_MAX`: then the keys of before stay good."""
 
     def __init__(
-        self, source: str, cache_seconds: float, load: Callable[[str], bytes], seconds: Callable[[], float]
+        self, name: str, source: str, cache_seconds: float, load: Callable[[str], bytes], seconds: Callable[[], float]
     ) -> None:
+        self._name = name
+        """The setting that names them, for the log."""
         self._source = source
         self._cache_seconds = cache_seconds
         self._load = load
@@ -63,7 +65,7 @@ class KeyFile:
                 self._reading = asyncio.create_task(self._read())
             done, _ = await asyncio.wait([self._reading], timeout=FETCH_SECONDS_MAX)
             if not done:
-                log.warning("the keys at jwt_keys are still being read; they are not waited for")
+                log.warning("the keys at %s are still being read; they are not waited for", self._name)
                 self._tried_at = self._seconds()
         if not self._keys:
             raise NotNow("the keys of the token issuer cannot be fetched now; send the same again in a while")
@@ -78,16 +80,16 @@ class KeyFile:
 
     async def _read(self) -> None:
         try:
-            self._keys = _published(await _aside(partial(self._load, self._source)))
+            self._keys = _published(await aside(partial(self._load, self._source)))
         except (OSError, ValueError, RecursionError) as error:
             # The keys of before stay good: an issuer that is away for a while must not lock everybody out.
-            log.warning("the keys at jwt_keys cannot be read: %s", error)
+            log.warning("the keys at %s cannot be read: %s", self._name, error)
         finally:
             self._tried_at = self._seconds()
             self._reading = None
 
 
-async def _aside(work: Callable[[], bytes]) -> bytes:
+async def aside(work: Callable[[], bytes]) -> bytes:
     """What work gives, done in a thread that nobody waits for when the server ends: an issuer may never have done."""
     loop = asyncio.get_running_loop()
     given: asyncio.Future[bytes] = loop.create_future()

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from threadline.kernel.event_type import EventType
 from threadline.surfaces.event_type_rows import event_type_rows
-from threadline.surfaces.http.addresses.health import package_version
 from threadline.surfaces.http.addresses.public import PAGE_HEADERS
 from threadline.surfaces.http.documents.codes import error_codes
 from threadline.surfaces.http.documents.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.version import package_version
 
 SERVER = "http://server.invalid"
 """Stands in the page for the address under which it is read."""

@@ -13,14 +13,16 @@ from threadline.kernel.operation import Operation
 from threadline.kernel.public_route import PublicRoute
 from threadline.surfaces.http.addresses.following import following_paths
 from threadline.surfaces.http.addresses.graphql import GRAPHQL_PATHS
-from threadline.surfaces.http.addresses.health import Status, Version, package_version
+from threadline.surfaces.http.addresses.health import Status, Version
 from threadline.surfaces.http.addresses.public import public_paths
 from threadline.surfaces.http.answers.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.documents.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.documents.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.documents.openapi_written import require_written
 from threadline.surfaces.http.events.ingest import Outcome
 from threadline.surfaces.operation_calls import STALE_HEADER, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, rows_of
+from threadline.surfaces.version import package_version
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -46,6 +48,12 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     allow_null(components)
     schema_of = dict(zip(map(id, types), schemas, strict=True))
+    require_written(
+        components,
+        [operation.result for operation in listed],
+        [schema_of[id(operation.result)] for operation in listed],
+        [schema_of[id(operation.params)] for operation in listed],
+    )
     paths: dict[str, dict[str, Any]] = {}
     for operation in listed:
         result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
@@ -313,8 +321,11 @@ def _for_generators(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any, references: Mapping[str, str]) -> Any:
-    """A value with its references renamed, and where each array says what is in it: a pair is an array of two, of
-    either kind, for generators refuse `items: false` and arrays without `items`."""
+    """A value with its references renamed, and where each array and object says what is in it.
+
+    Generators refuse `items: false` and arrays without `items`, so that a pair is an array of two of either kind; and
+    they take an object of which nothing is said for one that is always empty.
+    """
     if isinstance(value, list | tuple):
         return [_plain(inside, references) for inside in value]
     if not isinstance(value, dict):
@@ -326,7 +337,12 @@ def _plain(value: Any, references: Mapping[str, str]) -> Any:
         kinds = plain.pop("prefixItems", [])
         different = [kind for place, kind in enumerate(kinds) if kind not in kinds[:place]]
         plain["items"] = different[0] if len(different) == 1 else {"anyOf": different} if different else {}
+    if plain.get("type") in ("object", ["object", "null"]) and not _SAYS_MEMBERS & plain.keys():
+        plain["additionalProperties"] = True
     return plain
+
+
+_SAYS_MEMBERS = {"properties", "additionalProperties", "allOf"}
 
 
 def _pruned(document: dict[str, Any]) -> dict[str, Any]:

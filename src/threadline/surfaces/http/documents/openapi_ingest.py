@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.surfaces.http.addresses.browser_settings import RUDDERSTACK, SEGMENT
-from threadline.surfaces.http.events.cloudevents import PATH
-from threadline.surfaces.http.events.segment import BATCHES, LETTERS
+from threadline.surfaces.http.events.ingest import (
+    CLOUDEVENTS_PATH,
+    SEGMENT_BATCHES,
+    SEGMENT_LETTERS,
+    segment_paths,
+)
 
 _ANSWER = {
     "success": True,
@@ -149,11 +153,10 @@ def _slug(path: str) -> str:
 
 def _paths() -> dict[str, dict[str, Any]]:
     paths: dict[str, dict[str, Any]] = {}
-    for kind, letter in LETTERS.items():
-        for path in (f"/v1/{kind}", f"/v1/{letter}", f"/{letter}"):
-            paths[path] = _call(kind, path)
-    paths.update((path, _batch(path)) for path in BATCHES)
-    paths[PATH] = _cloudevents()
+    for kind in SEGMENT_LETTERS:
+        paths.update((path, _call(kind, path)) for path in segment_paths(kind))
+    paths.update((path, _batch(path)) for path in SEGMENT_BATCHES)
+    paths[CLOUDEVENTS_PATH] = _cloudevents()
     return paths
 
 
@@ -186,8 +189,16 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
     }
 
 
-INGEST_PATHS = _paths() | {
-    RUDDERSTACK: _settings("rudderstack_settings", "RudderStack's browser client", _SENDERS, "writeKey", "query"),
-    SEGMENT: _settings("segment_settings", "Segment's browser client", [], "key", "path"),
-}
+INGEST_PATHS = (
+    _paths()
+    | {
+        RUDDERSTACK: _settings("rudderstack_settings", "RudderStack's browser client", _SENDERS, "writeKey", "query"),
+    }
+    | {
+        path: _settings(
+            f"segment_{_slug(path.replace('{key}/', ''))}", f"a browser's client of {service}", [], "key", "path"
+        )
+        for path, service in SEGMENT.items()
+    }
+)
 """Path -> method -> description."""

@@ -1,28 +1,36 @@
-"""The way in for every wire: limits, the rejected log, the group commit, and the answer per event."""
+"""The way in of events over HTTP: addresses of Segment and CloudEvents, then limits, rejected log and group commit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
 from threadline.engine.recording.recorder import refuse_erased
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import MalformedBody
-from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
+from threadline.kernel.event import CLAIMED_HISTORY, GLOBAL_PRIVACY_CONTROL, Event, Receipt
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.tracing import CURRENT
+from threadline.surfaces.http.answers.in_flight import read_body, without_mark
 from threadline.surfaces.http.answers.metrics import Metrics
+from threadline.surfaces.http.answers.problem import UnsupportedFormat
+from threadline.surfaces.http.answers.routing import PREFLIGHT, Route
+from threadline.surfaces.http.callers.access import Access, client_host, secrets_of
 from threadline.surfaces.http.events.rate import Buckets, RateLimits, admitted, merged
 from threadline.surfaces.http.events.writer import Writer
 from threadline.surfaces.rejections import entry_of
+from threadline.wire import cloudevents, segment
+from threadline.wire.cloudevents_event import is_json, person_kinds
 from threadline.wire.rejection import Rejection, masked
 
 REJECTED_STORED_MAX = 2_500
@@ -233,3 +241,127 @@ def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) 
             assert type(result) is Event
             outcome.rejected.append(RejectedMessage(index, result.key, receipt.code, receipt.message))
     return outcome
+
+
+# --- Segment's HTTP Tracking API -------------------------------------------------------------------
+
+SEGMENT_LETTERS = {"identify": "i", "track": "t", "page": "p", "screen": "s", "group": "g", "alias": "a"}
+"""Browser clients send to one letter."""
+SEGMENT_BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b", "/beacon/v1/batch", "/api/public/apps/batch")
+"""The last one is Dittofeed's."""
+
+
+def segment_paths(kind: str) -> tuple[str, ...]:
+    """Where clients send one message of a kind: Segment's own paths, and those of Jitsu."""
+    letter = SEGMENT_LETTERS[kind]
+    return f"/v1/{kind}", f"/v1/{letter}", f"/{letter}", f"/api/s/{kind}", f"/api/s/s2s/{kind}"
+
+
+class Segment:
+    """The calls of the API, for every client of Segment and of those who took over its messages, as it is."""
+
+    def __init__(self, ingest: Ingest, access: Access) -> None:
+        self._ingest = ingest
+        self._access = access
+
+    def routes(self) -> Iterator[Route]:
+        """Every path that a client of this API may use."""
+        for kind in SEGMENT_LETTERS:
+            for path in segment_paths(kind):
+                yield Route("POST", path, partial(self.call, kind), open_to_browsers=True)
+        for path in SEGMENT_BATCHES:
+            yield Route("POST", path, partial(self.call, None), open_to_browsers=True)
+
+    async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
+        """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
+        secrets, address = secrets_of(request), client_host(request)
+        credential = await self._access.sender(secrets)
+        body = without_mark(await read_body(request, known=credential is not None))
+        if credential is None:
+            # Before the messages are read: whoever has no key must not be worth more work than that.
+            key = await self._ingest.decode(body, lambda pause=None: segment.write_key(body))
+            credential = await self._access.sender_in_body(key)
+            if credential is None:
+                raise await self._access.no_sender(secrets)
+            secrets = (*secrets, key)
+        work = partial(
+            segment.decode,
+            body,
+            kind=kind,
+            source=credential.name,
+            workspace=credential.workspace,
+            received_at=self._ingest.engine.clock(),
+            fresh_key=fresh_key,
+            marks=(GLOBAL_PRIVACY_CONTROL,) if request.headers.get("sec-gpc") == "1" else (),
+        )
+        try:
+            decoded = await self._ingest.decode(body, work)
+        except MalformedBody as error:
+            await self._ingest.refuse_body(body, credential, address, error, secrets)
+            raise
+        secrets = (*secrets, decoded.write_key)
+        outcome = await self._ingest.take(decoded.results, credential, address, "segment", secrets)
+        return Response(msgspec.json.encode(outcome), media_type="application/json")
+
+
+# --- CloudEvents -----------------------------------------------------------------------------------
+
+CLOUDEVENTS_PATH = "/v1/cloudevents"
+
+
+class CloudEvents:
+    """The address for CloudEvents in their three modes, with the handshake by which a sender asks for permission.
+
+    The credential is in the headers, or in the query as ``access_token``."""
+
+    def __init__(self, ingest: Ingest, access: Access) -> None:
+        self._ingest = ingest
+        self._access = access
+        self._kinds = person_kinds(ingest.engine.catalogue.rules.kinds)
+
+    def routes(self) -> Iterator[Route]:
+        """Delivery and its handshake."""
+        yield Route("POST", CLOUDEVENTS_PATH, self.deliver, open_to_browsers=True)
+        yield Route("OPTIONS", CLOUDEVENTS_PATH, self.permit, open_to_browsers=True)
+
+    async def deliver(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Answer one delivery: 200 when all that can be recorded is durable, with an outcome for each event."""
+        secrets = secrets_of(request)
+        credential = await self._access.sender(secrets)
+        if credential is None:
+            raise await self._access.no_sender(secrets)
+        address = client_host(request)
+        content_type = request.headers.get("content-type", "").strip()
+        structured = cloudevents.is_structured(content_type)
+        if structured and not cloudevents.is_readable(content_type):
+            # The HTTP binding, 3.2.
+            raise UnsupportedFormat(
+                f"{content_type[:100]} is a format that is not read here", hint="send application/cloudevents+json"
+            )
+        body = await read_body(request, known=True)
+        if structured or is_json(content_type):
+            body = without_mark(body)
+        work = partial(
+            cloudevents.decode,
+            body,
+            request.headers,
+            source=credential.name,
+            workspace=credential.workspace,
+            received_at=self._ingest.engine.clock(),
+            kinds=self._kinds,
+        )
+        try:
+            decoded = await self._ingest.decode(body, work)
+        except MalformedBody as error:
+            await self._ingest.refuse_body(body, credential, address, error, secrets)
+            raise
+        outcome = await self._ingest.take(decoded.results, credential, address, "cloudevents", secrets)
+        return Response(msgspec.json.encode(outcome), media_type="application/json")
+
+    async def permit(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Let any sender deliver at any rate: what it may record is for its credential to say (webhooks, section 4)."""
+        headers = {"allow": "OPTIONS, POST", **PREFLIGHT}
+        if "webhook-request-origin" in request.headers:
+            headers["webhook-allowed-origin"] = "*"
+            headers["webhook-allowed-rate"] = "*"
+        return Response(status_code=200, headers=headers)

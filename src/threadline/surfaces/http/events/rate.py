@@ -19,7 +19,7 @@ from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Receipt
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.answers.problem import RateLimited
-from threadline.surfaces.http.callers.client_address import limited_name
+from threadline.surfaces.http.callers.access import limited_name
 from threadline.surfaces.http.events.writer import Writer
 
 T = TypeVar("T")

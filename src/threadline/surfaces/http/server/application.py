@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import time
@@ -39,27 +40,30 @@ from threadline.surfaces.http.addresses.counts import Counts, counts_from_zero
 from threadline.surfaces.http.addresses.following import Following
 from threadline.surfaces.http.addresses.graphql import GraphQL
 from threadline.surfaces.http.addresses.health import Health
+from threadline.surfaces.http.addresses.imports import Imports
 from threadline.surfaces.http.addresses.mcp import Mcp
 from threadline.surfaces.http.addresses.operations import Operations
 from threadline.surfaces.http.addresses.public import PublicRoutes
+from threadline.surfaces.http.addresses.sign_in import SignIn
+from threadline.surfaces.http.addresses.single_sign_on import SingleSignOn, provider_of
 from threadline.surfaces.http.addresses.user_alerts import UserAlerts
+from threadline.surfaces.http.answers.browser import refused
 from threadline.surfaces.http.answers.in_flight import share_of
 from threadline.surfaces.http.answers.problem import problem, server_of, unexpected
 from threadline.surfaces.http.answers.routing import PREFLIGHT, Route, Router
-from threadline.surfaces.http.callers.access import Access
-from threadline.surfaces.http.callers.client_address import ClientAddress
+from threadline.surfaces.http.callers.access import Access, ClientAddress
 from threadline.surfaces.http.callers.web_user import web_users
 from threadline.surfaces.http.documents.pages import Pages
-from threadline.surfaces.http.events.cloudevents import CloudEvents
-from threadline.surfaces.http.events.ingest import Ingest
+from threadline.surfaces.http.events.ingest import CloudEvents, Ingest, Segment
 from threadline.surfaces.http.events.rate import RateLimits
-from threadline.surfaces.http.events.segment import Segment
 from threadline.surfaces.http.events.writer import Writer
 from threadline.surfaces.lanes import Bound, LaneName, Lanes
 
 log = logging.getLogger("threadline.http")
 
 UNMATCHED = "unmatched"
+API = (b"/v1/", b"/ux/")
+"""How addresses begin whose errors are documents for programs, whoever asks."""
 LOOK_THREADS = 2
 """For what is short and everybody waits for: keys and counts that the store is asked for."""
 _PROBES = frozenset({"/livez", "/readyz", "/metrics"})
@@ -132,10 +136,20 @@ class Application:
         yield from Following(self.engine, access, self.lanes, counts.in_flight).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks, counts.in_flight).routes()
         yield from Pages(self.engine.catalogue).routes()
-        yield from Console(self.engine, settings.workspace, self.lanes, self._looks, counts).routes()
+        provider = provider_of(settings, self.engine.clock)
+        sign_in = SignIn(
+            self.engine, settings.workspace, self.lanes, self._looks, counts, has_provider=provider is not None
+        )
+        yield from sign_in.routes()
+        if provider is not None:
+            yield from SingleSignOn(self.engine, settings.workspace, provider, sign_in).routes()
+        console = Console(self.engine, sign_in, self.lanes, counts)
+        yield from Imports(console, self.engine, counts.uploads, self.lanes).routes()
+        yield from console.routes()
 
     async def close(self) -> None:
-        """Wait for what is being written and read."""
+        """Wait for what is being written and read; an import stops after the batch that it is at."""
+        await asyncio.to_thread(self._counts.uploads.stop)
         await self.writer.close()
         for threads in (self.lanes, self._looks, self._limiting, self._decoding, self._decoding_large):
             threads.shutdown()
@@ -164,12 +178,12 @@ class Application:
                 self._looks.submit(self.engine.damage.note, error)
             if error.is_inside:
                 log.warning("%s %s: %s", scope["method"], route.path if route else UNMATCHED, error)
-            response = problem(error, _readable(path), server_of(request))
+            response = _refusal(error, request, path)
         except ClientDisconnect:
             return
         except Exception:
             log.exception("%s %s failed", scope["method"], route.path if route else UNMATCHED)
-            response = unexpected(_readable(path), server_of(request))
+            response = _refusal(unexpected(), request, path)
         if lacking := self._lacking(scope, response):
             response = problem(self._in_flight.refuse(lacking), _readable(path), server_of(request))
         if route is not None and route.open_to_browsers:
@@ -253,6 +267,14 @@ def _bounds(settings: Settings) -> dict[LaneName, Bound]:
         "public": Bound(*PUBLIC_CALLS),
         "sign_in": Bound(*SIGN_INS),
     }
+
+
+def _refusal(error: ThreadlineError, request: Request, path: bytes) -> Response:
+    """An error as a page to who opens an address in a browser, as a document to all others and at the API."""
+    is_opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if is_opened and not path.startswith(API):
+        return refused(error, request)
+    return problem(error, _readable(path), server_of(request))
 
 
 def _readable(path: bytes) -> str:

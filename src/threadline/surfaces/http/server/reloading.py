@@ -6,19 +6,21 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.surfaces.by_hand import Follower
 from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.worker_process import keep_working
 
 log = logging.getLogger("threadline.definitions")
 
-Writer = Callable[[str, str, str], AbstractContextManager[None]]
+Checker = Callable[[Engine, str], str]
+"""(engine, a text of all that is made by hand) -> the fingerprint of the definitions that would be in force with it."""
 
 SWITCH_SECONDS_MAX = 30.0
 """How long a reload waits for the server's loop."""
@@ -65,10 +67,15 @@ class Reloadable:
     """The application of the definitions in force. Requests in flight end with those that they began with."""
 
     def __init__(
-        self, first: Generation, renew: Callable[[Engine], Generation] | None, writer: Writer | None = None
+        self,
+        first: Generation,
+        renew: Callable[[Engine], Generation] | None,
+        checker: Checker | None = None,
+        look_seconds: float | None = None,
     ) -> None:
         """``renew`` makes the generation that takes the place of an engine. It raises if the definitions are wrong.
-        ``writer`` has a definition in the files of definitions."""
+        ``checker`` raises likewise for what would be made by hand. Every ``look_seconds`` it looks whether another
+        process has made a version of that."""
         self._current = first
         self._renew = renew
         self._retiring: set[asyncio.Task[None]] = set()
@@ -77,7 +84,10 @@ class Reloadable:
         """Those that still answer requests, or send what is due."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reloading = threading.Lock()
-        self._writer = writer
+        self._checker = checker
+        self._follower: Follower | None = None
+        if renew is not None and look_seconds is not None:
+            self._follower = Follower(look_seconds, lambda: self._current.engine, self._follow)
         if renew is not None:
             self._reload_by(first.engine)
 
@@ -107,11 +117,15 @@ class Reloadable:
             return
 
     def start(self) -> None:
-        """Begin to fire timers and to send what is due."""
+        """Begin to fire timers, to send what is due, and to follow what is made by hand."""
         self._current.start()
+        if self._follower is not None:
+            self._follower.start()
 
     def stop(self) -> None:
         """End what runs beside requests; to be called when the server has ended."""
+        if self._follower is not None:
+            self._follower.stop()
         generations = (*self._earlier, self._current)
         for generation in generations:
             generation.stop()
@@ -123,23 +137,36 @@ class Reloadable:
 
         Called in any thread but the server's loop. Whatever it raises, the old ones stay in force.
         """
+        with self._reloading:
+            return self._reloaded()
+
+    def _follow(self, version: int) -> None:
+        """The same for a version of what is made by hand, unless a request has taken it in meanwhile."""
+        if self._loop is None:
+            return  # it does not answer yet
+        with self._reloading:
+            if self._current.engine.maintenance.by_hand < version:
+                self._reloaded()
+
+    def _reloaded(self) -> Engine:
         loop, renew = self._loop, self._renew
         assert loop is not None, "requests and signals come while the server runs"
         assert renew is not None, "nobody is handed `reload` without it"
-        with self._reloading:
-            fresh = renew(self._current.engine)
-            self._reload_by(fresh.engine)
-            # What the old one still records changes rules and boards behind the back of the new one.
-            fresh.engine.shared.refresh_seconds = 0.0
-            switched = threading.Event()
-            loop.call_soon_threadsafe(self._switch, fresh, switched)
-            if not switched.wait(SWITCH_SECONDS_MAX):
-                raise Unavailable("the server is too busy to change over; it will as soon as it can")
+        fresh = renew(self._current.engine)
+        self._reload_by(fresh.engine)
+        # What the old one still records changes rules and boards behind the back of the new one.
+        fresh.engine.shared.refresh_seconds = 0.0
+        switched = threading.Event()
+        loop.call_soon_threadsafe(self._switch, fresh, switched)
+        if not switched.wait(SWITCH_SECONDS_MAX):
+            raise Unavailable("the server is too busy to change over; it will as soon as it can")
         log.info("definitions reloaded")
         return fresh.engine
 
     def _reload_by(self, engine: Engine) -> None:
-        engine.maintenance.reloader, engine.maintenance.writer = self.reload, self._writer
+        engine.maintenance.reloader = self.reload
+        if (checker := self._checker) is not None:
+            engine.maintenance.checker = partial(checker, engine)
 
     def reload_at_signal(self) -> None:
         """The same in a thread of its own, with all problems in the log."""

@@ -12,15 +12,16 @@ from ipaddress import ip_address
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.interpreter import SteppedCollector
 from threadline.kernel.errors import InvalidSetting
 from threadline.settings import Settings
+from threadline.surfaces.by_hand import look_seconds
 from threadline.surfaces.composition import SharedLimits
-from threadline.surfaces.http.addresses.counts import counts_from_zero
+from threadline.surfaces.http.addresses.counts import Counts, counts_from_zero
 from threadline.surfaces.http.answers.descriptors import raise_limit, room
 from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.http.server.connection import Server, config
-from threadline.surfaces.http.server.reloading import Generation, Reloadable, Writer
-from threadline.surfaces.http.server.stepped_collector import SteppedCollector
+from threadline.surfaces.http.server.reloading import Checker, Generation, Reloadable
 from threadline.surfaces.worker_process import at_hang_up
 
 
@@ -32,15 +33,15 @@ def serve(
     dispatcher: Dispatcher | None = None,
     limits: SharedLimits | None = None,
     reopen: Callable[[Engine], tuple[Engine, Dispatcher]] | None = None,
-    writer: Writer | None = None,
+    checker: Checker | None = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or the terminal's end: then requests in flight are answered, and what was taken is
     committed.
 
     ``listening`` comes from `bound` and is closed at the end. ``ready`` is told the address once the server answers;
     what it raises ends the server and is raised here. The engine stays open. ``reopen`` gives, at SIGHUP and by the
-    operation `definitions_reload`, the engine of the definitions as they are then, on the same store. ``writer`` has a
-    definition in the files of definitions, for `definitions_declare`.
+    operation `definitions_reload`, the engine of the definitions as they are then, on the same store. ``checker`` says
+    whether what would be made by hand goes with them, for `definitions_declare`.
     """
     # The writer must get the interpreter back soon after each call into SQLite, or commits crawl beside a busy loop.
     before = sys.getswitchinterval()
@@ -48,6 +49,7 @@ def serve(
     stop_signals = _keep_signals()
     space = room(raise_limit(), settings.clients_max)
     generations: Reloadable | None = None
+    counts: Counts | None = None
     try:
         with SteppedCollector() as collector:
             counts = counts_from_zero(settings, engine.clock, space)
@@ -57,7 +59,7 @@ def serve(
                 return Generation(made, dispatcher)
 
             renew = None if reopen is None else lambda old: generation(*reopen(old))
-            generations = Reloadable(generation(engine, dispatcher), renew, writer)
+            generations = Reloadable(generation(engine, dispatcher), renew, checker, look_seconds(settings))
             generations.start()
             settled = config(generations, settings, counts.in_flight)
             announce = lambda: ready(_address(listening))  # noqa: E731
@@ -70,6 +72,8 @@ def serve(
     finally:
         if generations is not None:
             generations.stop()
+        if counts is not None:
+            counts.uploads.close()
         listening.close()
         sys.setswitchinterval(before)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.engine.child_process import start
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.engine.recording.validation import Checked, RecordRequest, Validator
 from threadline.kernel.errors import InvalidValue, ThreadlineError, Unavailable
 from threadline.kernel.event import Event, Identifier
@@ -24,7 +24,7 @@ from threadline.kernel.ids import short_hash
 from threadline.kernel.reading import ReadValues
 from threadline.kernel.rejected import KEY_LENGTH_MAX, ROW_FORM, RejectedEntry, writable
 from threadline.kernel.time import Clock, system_clock
-from threadline.surfaces.cli.import_files import BadRow, RowFile, forgotten_delimiter, open_rows
+from threadline.surfaces.importing.files import BadRow, RowFile, forgotten_delimiter, open_rows
 from threadline.wire.rejection import Rejection
 from threadline.wire.table import Row, RowDecoder, TableMapping, check_columns
 

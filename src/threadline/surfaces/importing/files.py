@@ -27,7 +27,7 @@ _UNCLOSED = "unexpected end of data"
 _LARGE_CELL = "field larger than field limit"
 _PARQUET_ROWS = 1_000
 
-_DELIMITERS = {
+DELIMITERS = {
     ";": "`;`? try --delimiter ';'",
     ",": "`,`? try --delimiter ','",
     "|": "`|`? try --delimiter '|'",
@@ -88,8 +88,8 @@ def open_rows(path: Path, delimiter: str = "") -> RowFile:
 
 def forgotten_delimiter(columns: Sequence[str]) -> str:
     """What to ask if a file that was read as one column has the names of several in it; empty: it has not."""
-    signs = (sign for sign in _DELIMITERS if len(columns) == 1 and sign in columns[0])
-    return next((f"is the delimiter {_DELIMITERS[sign]}" for sign in signs), "")
+    signs = (sign for sign in DELIMITERS if len(columns) == 1 and sign in columns[0])
+    return next((f"is the delimiter {DELIMITERS[sign]}" for sign in signs), "")
 
 
 class _BytesFile:

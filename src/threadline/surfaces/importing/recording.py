@@ -12,7 +12,7 @@ import msgspec
 
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.interpreter import gc_deferred
 from threadline.engine.recording.recorder import refuse_erased
 from threadline.engine.recording.validation import Checked, RefusedEvent, unmet
 from threadline.kernel.consequences import Consequences
@@ -21,8 +21,8 @@ from threadline.kernel.limits import FORETOLD_ROWS_MAX
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.time import system_clock
 from threadline.kernel.typed import prepared
-from threadline.surfaces.cli.import_files import open_rows
-from threadline.surfaces.cli.import_rows import Plan, Problem, RowBatch, RowChecks, batches, batches_beside
+from threadline.surfaces.importing.files import open_rows
+from threadline.surfaces.importing.rows import Plan, Problem, RowBatch, RowChecks, batches, batches_beside
 
 IMPORT = "import"
 """Table of checkpoints: how far each import has come."""
@@ -61,6 +61,8 @@ class Summary:
     """How far an earlier run of the same import has come, and what became of its rows."""
     problems: list[Problem] = field(default_factory=list)
     """The first of those that were rejected or met a conflict."""
+    noted: Callable[[Problem], None] | None = None
+    """Called with each of them."""
     lacking: frozenset[str] | None = None
     """Columns of the mapping that none of the rows read has; None: no row was read."""
 
@@ -86,12 +88,20 @@ class Summary:
 
     def note(self, row: int, code: str, message: str) -> None:
         """Remember a problem, if there is room for it."""
+        if self.noted is not None:
+            self.noted(Problem(row, code, message))
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
             self.problems.append(Problem(row, code, message))
 
 
 def import_file(
-    engine: Engine, plan: Plan, *, again: bool = False, beside: bool = False, advance: Advance | None = None
+    engine: Engine,
+    plan: Plan,
+    *,
+    again: bool = False,
+    beside: bool = False,
+    advance: Advance | None = None,
+    noted: Callable[[Problem], None] | None = None,
 ) -> Summary:
     """Import a file and answer what became of its rows.
 
@@ -100,11 +110,11 @@ def import_file(
     the checkpoint. ``beside``: rows are read in another process while those before are recorded. A row that cannot be
     recorded is kept in the rejected log with its number and stops no other. Raises `InvalidDefinition` for a mapping
     that names a column which the file has not, before any row is read, and `InvalidValue` for a file that cannot be
-    read; what was imported up to there stays.
+    read; what was imported up to there stays. ``noted`` is called with each row that is not recorded.
     """
     key, checks = Key(IMPORT, plan.workspace, _digest(plan)), _checks(engine.catalogue, plan)
     checkpoint = None if again else _read(engine, key)
-    summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint)
+    summary = Summary(skipped=checkpoint.rows if checkpoint else 0, earlier=checkpoint, noted=noted)
     if checkpoint is not None and checkpoint.done:
         return summary
     with (
@@ -124,10 +134,12 @@ def import_file(
     return summary
 
 
-def foretell_file(engine: Engine, plan: Plan, *, again: bool = False) -> tuple[Consequences, int]:
+def foretell_file(
+    engine: Engine, plan: Plan, *, again: bool = False, advance: Callable[[int], None] = lambda rows: None
+) -> tuple[Consequences, int]:
     """What an import would cause, and of how many rows that is: of all, or of the first `FORETOLD_ROWS_MAX`.
 
-    It is rehearsed: the store of the engine is only read.
+    It is rehearsed: the store of the engine is only read. ``advance`` is called after each batch with the rows so far.
     """
     rehearsal, key, rows = engine.rehearsal(), Key(IMPORT, plan.workspace, _digest(plan)), 0
     checkpoint = None if again else _read(engine, key)
@@ -137,6 +149,7 @@ def foretell_file(engine: Engine, plan: Plan, *, again: bool = False) -> tuple[C
         for batch in batches(_checks(engine.catalogue, plan), file, engine.clock, checkpoint.rows if checkpoint else 0):
             rehearsal.engine.recorder.record_checked(batch.checked)
             rows += len(batch.checked)
+            advance(rows)
             if rows >= FORETOLD_ROWS_MAX:
                 break
     return rehearsal.consequences, rows
@@ -151,9 +164,14 @@ def may_send(engine: Engine, workspace: str) -> bool:
     )
 
 
-def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None) -> Summary:
+def check_file(
+    catalogue: Catalogue,
+    plan: Plan,
+    advance: Advance | None = None,
+    noted: Callable[[Problem], None] | None = None,
+) -> Summary:
     """What would become of all rows in an empty store. Opens none, and records nothing."""
-    summary = Summary()
+    summary = Summary(noted=noted)
     with closing(open_rows(plan.path, plan.delimiter)) as file:
         for batch in batches(_checks(catalogue, plan), file, system_clock, 0):
             summary.note_lacking(batch.lacking)

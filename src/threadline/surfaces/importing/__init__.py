@@ -1,0 +1,1 @@
+"""Files of history into the store: how they are read, their rows as checked events, and the recording of these."""
