@@ -87,8 +87,22 @@ REMARKS = "## Remarks"
 
 def write(path: Path, head: Sequence[str], settings: str, sections: dict[str, list[Row]]) -> None:
     """Write the page; whatever follows the heading of the remarks stays as it was."""
+    path.write_text(page(head, settings, sections, _remarks(path)), encoding="utf-8")
+
+
+def write_some(path: Path, head: Sequence[str], sections: dict[str, list[Row]]) -> None:
+    """Put sections into a page, each with when it was measured, in place of those of the same name or behind all."""
+    before = path.read_text(encoding="utf-8").partition(REMARKS)[0].rstrip()
+    begin, *others = before.split("\n## ")
+    texts = {other.partition("\n")[0]: other for other in others}
+    measured = "; ".join(line.removeprefix("- ") for line in (head[0], head[2]))
+    for name, rows in sections.items():
+        texts[name] = "\n".join([name, "", f"Measured apart: {measured}.", "", *table(rows), ""])
+    blocks = [begin, *(f"## {text}" for text in texts.values()), _remarks(path)]
+    path.write_text("\n\n".join(block.strip() for block in blocks) + "\n", encoding="utf-8")
+
+
+def _remarks(path: Path) -> str:
     kept = path.read_text(encoding="utf-8") if path.exists() else ""
     _, found, remarks = kept.partition(REMARKS)
-    path.write_text(
-        page(head, settings, sections, REMARKS + (remarks if found else "\n\nNone yet.\n")), encoding="utf-8"
-    )
+    return REMARKS + (remarks if found else "\n\nNone yet.\n")

@@ -46,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     target = options.write or (None if options.only else RESULTS)
     if target:
-        report.write(target, head, settings, sections)
+        if options.only and target.exists():
+            report.write_some(target, head, sections)
+        else:
+            report.write(target, head, settings, sections)
         print(f"written to {target}")
     missed = [row.name for rows in sections.values() for row in rows if row.verdict == "missed"]
     for name in missed:
@@ -64,7 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=None, help="where the files are made; use a real disk")
     parser.add_argument(
-        "--write", type=Path, default=None, help="write the page here; without --only it is bench/results.md"
+        "--write",
+        type=Path,
+        default=None,
+        help="write the page here; without --only it is bench/results.md, with it only these cases of the page change",
     )
     return parser
 

@@ -50,14 +50,14 @@ class Threadline:
 
 def read_person(engine: Any, user_id: str, now: int) -> Any:
     """Everything that is known of one person."""
-    with engine.reading():
+    with engine.recorder.readers.reading():
         person = engine.reader.person(WORKSPACE, f"user_id:{user_id}")
         return engine.reader.views(person, now)
 
 
 def read_features(engine: Any, user_id: str, now: int) -> Any:
     """One person's feature vector."""
-    with engine.reading():
+    with engine.recorder.readers.reading():
         person = engine.reader.person(WORKSPACE, f"user_id:{user_id}")
         return engine.reader.views(person, now, names=("features",))
 

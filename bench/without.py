@@ -13,7 +13,7 @@ from typing import Any
 from threadline.capabilities.decide.rules import active_rules
 from threadline.capabilities.foundation.conditions import Conditions, Subject
 from threadline.capabilities.foundation.conditions.tree import Node
-from threadline.engine import gc_deferred, reader_priority
+from threadline.engine import interpreter
 from threadline.engine.folding import catalogue, late_arrival, person_packing
 from threadline.engine.reading import lookup
 from threadline.engine.recording.working_set import PeopleCache
@@ -83,12 +83,12 @@ def index_tail() -> None:
 
 def deferred_collections() -> None:
     """The garbage collector at its usual threshold."""
-    gc_deferred._OBJECTS = 0
+    interpreter._DEFERRED_OBJECTS = 0
 
 
 def reader_priority_of_reads() -> None:
     """Readers and the writer as the interpreter schedules them."""
-    reader_priority.ReaderPriority.give = lambda self: None
+    interpreter.ReaderPriority.give = lambda self: None
 
 
 def recorder_people() -> None:

@@ -18,7 +18,7 @@ from bench.stage import Stage
 from bench.threadline_side import Threadline
 from bench.trees import OURS
 from threadline.kernel.event import Event
-from threadline.surfaces.cli.import_rows import BATCH_ROWS
+from threadline.surfaces.importing.rows import BATCH_ROWS
 from threadline.testing.world import World
 
 TYPES = ("product_viewed", "purchase_completed", "purchase_abandoned", "purchase_refunded")

@@ -53,7 +53,7 @@ OF_ONE = {
 }
 """Screens that are about one thing, with one that there is. The person is among the most active."""
 TABS = ("memory", "features", "activity", "segments", "reach", "decisions", "identity", "privacy")
-ANALYSES = frozenset({"numbers", "preview", "sizes", "spread", "top", "journey way"})
+ABOUT_ALL = frozenset({"count", "numbers", "preview", "sizes", "spread", "top", "journey way"})
 """Parts that are about everybody, as a question of analytics is: they are loaded after their page."""
 PAGE, TAIL = Goal("ours", most=100.0), Goal("ours", most=300.0)
 
@@ -97,26 +97,26 @@ def _p99(values: list[float]) -> float:
 
 
 def _measure(port: int, world: World, start: int, count: int, seconds: float) -> Found:
-    cookie = _sign_in(port)
+    cookie = sign_in(port)
     requests = batch_requests(world, start, count, BATCH, WRITE_KEY)
     ended, sent = threading.Event(), [0]
     writer = threading.Thread(target=_write, args=(port, requests, ended, sent), daemon=True)
-    pages = dict(_pages())
-    parts = {f"{name} {part}": f"{path}?part={part}" for name, path, part in _parts()}
+    shown = dict(pages())
+    pieces = {f"{name} {part}": f"{path}?part={part}" for name, path, part in parts()}
     browser = http.client.HTTPConnection("127.0.0.1", port, timeout=ASKED_SECONDS_MAX)
-    for path in pages.values():
+    for path in shown.values():
         _ask(browser, path, cookie)  # what is made at the first use is not what is measured
     # A part that answers a question of somebody's own is refused without one.
-    parts = {name: path for name, path in parts.items() if _ask(browser, path, cookie, or_else=400) == 200}
-    about_all = {name: parts.pop(name) for name in [*parts] if {name, name.rpartition(" ")[2]} & ANALYSES}
+    pieces = {name: path for name, path in pieces.items() if _ask(browser, path, cookie, or_else=400) == 200}
+    about_all = {name: pieces.pop(name) for name in [*pieces] if {name, name.rpartition(" ")[2]} & ABOUT_ALL}
     writer.start()
     began = time.perf_counter()
-    pages_ms: dict[str, list[float]] = {name: [] for name in pages}
-    parts_ms: dict[str, list[float]] = {name: [] for name in parts}
+    pages_ms: dict[str, list[float]] = {name: [] for name in shown}
+    parts_ms: dict[str, list[float]] = {name: [] for name in pieces}
     rounds = max(2, round(seconds * ROUNDS_A_SECOND))
     about_all_ms: dict[str, list[float]] = {name: [] for name in about_all}
     # Those about everybody are seldom asked, and slow enough to be most of the stretch: twice is enough.
-    looks = [(pages, pages_ms), (parts, parts_ms)] * rounds + [(about_all, about_all_ms)] * 2
+    looks = [(shown, pages_ms), (pieces, parts_ms)] * rounds + [(about_all, about_all_ms)] * 2
     due = time.perf_counter()
     for paths, taken in looks:
         for name, path in paths.items():
@@ -131,7 +131,8 @@ def _measure(port: int, world: World, start: int, count: int, seconds: float) ->
     return Found(pages_ms, parts_ms, about_all_ms, behind_ms, sent[0] / (time.perf_counter() - began))
 
 
-def _pages() -> Iterator[tuple[str, str]]:
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and address of every screen, of those about one thing of one that there is."""
     for screen in screens():
         if (path := _path(screen)) is not None:
             yield screen.name, path
@@ -139,7 +140,8 @@ def _pages() -> Iterator[tuple[str, str]]:
                 yield from ((f"person {tab}", f"{path}?tab={tab}") for tab in TABS)
 
 
-def _parts() -> Iterator[tuple[str, str, str]]:
+def parts() -> Iterator[tuple[str, str, str]]:
+    """Screen, its address and the name of each of its parts."""
     for screen in screens():
         if (path := _path(screen)) is not None:
             yield from ((screen.name, path, part) for part in screen.parts)
@@ -149,7 +151,8 @@ def _path(screen: Screen) -> str | None:
     return OF_ONE.get(screen.name) if "{" in screen.path else screen.path
 
 
-def _sign_in(port: int) -> str:
+def sign_in(port: int) -> str:
+    """The cookie of somebody who has signed in."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASKED_SECONDS_MAX)
     form = urlencode({"name": "", "password": READ_TOKEN})
     connection.request("POST", "/sign-in", form, {"content-type": "application/x-www-form-urlencoded"})
