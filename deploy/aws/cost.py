@@ -47,12 +47,12 @@ FREE_EACH_MONTH = {
 """What AWS gives to every account, for good."""
 
 MEASURED = {
-    "write units, event by itself": 8.0,
+    "write units, event by itself": 7.8,
     "read units, event by itself": 1.6,
-    "write units, 100 in a call": 5.3,
+    "write units, 100 in a call": 5.1,
     "read units, 100 in a call": 0.6,
     "read units, an event of the feed": 1.0,
-    "GB stored, an event": 1.1e-6,
+    "GB stored, an event": 8e-7,
     "GB of Parquet, an event": 0.12e-6,
     "CPU ms, event by itself": 3.4,
     "CPU ms, an event of 100": 0.69,

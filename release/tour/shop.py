@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from threadline.app import open_dispatcher, open_engine
 from threadline.capabilities.reach.feedback.events import ABOUT
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.time import DAY, MINUTE, SECOND, parse_time
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, parse_time
 from threadline.settings import Settings
 from threadline.surfaces.cli.demo.history import AFTERWARDS, CURRENCY, orders
 from threadline.surfaces.python.embedded import Threadline
@@ -85,15 +86,19 @@ class Shop:
             self.engine.recorder.record(events[start : start + CALL])
 
     def day(self) -> None:
-        """One day in four parts: what members do, then what is due."""
+        """One day: what members do, each thing in the minute in which it happens, and every hour what is due."""
         end = self.now + DAY
         happened = sorted(self._happened(self.now), key=lambda event: event.occurred_at)
-        for part in range(1, 5):
-            self.now = max(self.now, end - (4 - part) * DAY // 4)
-            done = [each for each in happened if each.occurred_at < self.now]
-            happened = happened[len(done) :]
-            self.engine.recorder.record(done)
-            self.work()
+        hour = self.now
+        for minute, events in groupby(happened, key=lambda event: event.occurred_at // MINUTE):
+            while hour + HOUR <= minute * MINUTE:
+                hour += HOUR
+                self.now = max(self.now, hour)
+                self.work()
+            self.now = max(self.now, (minute + 1) * MINUTE)
+            self.engine.recorder.record(list(events))
+        self.now = max(self.now, end)
+        self.work()
 
     def _happened(self, begin: int) -> Iterator[Event]:
         """What happens on a day: somebody signs up, members listen, buy or go."""

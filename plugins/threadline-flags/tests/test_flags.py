@@ -16,7 +16,7 @@ import threadline
 from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.public_route import PublicRequest
 from threadline.settings import Settings
-from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.addresses.sign_in import COOKIE
 from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.python.embedded import Threadline
 

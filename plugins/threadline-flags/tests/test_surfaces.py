@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,3 +152,34 @@ def test_http_command_line_python_and_agents_answer_alike(server: Server) -> Non
         assert "TARGETING_MATCH" in answer.read().decode()
     described = get(server, "/openapi.json")["paths"]
     assert {"/v1/flags", "/v1/people/{id}/flags", "/ofrep/v1/evaluate/flags/{key}"} <= described.keys()
+
+
+def test_a_flag_comes_in_force_by_the_form_that_the_console_makes_of_the_schema(server: Server) -> None:
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+
+    def ask(path: str, fields: dict[str, str] | None = None) -> str:
+        body = None if fields is None else urllib.parse.urlencode(fields).encode()
+        request = urllib.request.Request(server.url + path, body, {"origin": server.url, "accept": "application/json"})
+        with browser.open(request, timeout=60) as answer:
+            return str(answer.read().decode())
+
+    ask("/sign-in", {"password": server.token})
+    assert "/declared/flags" in ask("/declared").replace("&#x2f;", "/")
+    page = ask("/declared/flags")
+    for name in ("variants", "otherwise", "rules", "enabled"):
+        assert re.search(rf'name="_f\.{name}\b', page), name
+    csrf = re.search(r'data-csrf="(\w+)"', page)
+    assert csrf is not None
+    variants = {"on": "true", "off": "false"}
+    for enabled in ("true", "false"):
+        fields = {"_csrf": csrf[1], "_by": "form", "_section": "flags", "_text": "text", "_key": "", "text": ""}
+        fields |= {"section": "flags", "name": f"banner_{enabled}", "_f.variants.count": "2", "_f.enabled": enabled}
+        for number, (variant, value) in enumerate(variants.items()):
+            at = f"_f.variants.{number}"
+            fields |= {f"{at}.name": variant, f"{at}.of": value, f"{at}.of.as": "flag"}
+        fields |= {"_f.otherwise": "off", "_f.otherwise.as": "text"}
+        assert "It is valid." in ask("/declared/flags?part=checked", fields)
+        ask("/do/definitions_declare", fields)
+        flag = next(each for each in get(server, "/v1/flags")["flags"] if each["name"] == fields["name"])
+        assert flag["variants"] == {"on": True, "off": False}
+        assert flag["enabled"] is (enabled == "true")
