@@ -47,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in its background so, and every program under test would be as deaf.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # readline gives its own width of 80 to the processes after it, though nobody has said so.
+    os.environ.pop("COLUMNS", None)
     os.environ["THREADLINE_TEST_SEED"] = repeating.seed()
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = os.environ["THREADLINE_TEST_SEED"]

@@ -20,6 +20,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
+from threadline.kernel.store import Store
 from threadline.kernel.time import SECOND
 from threadline.stores.memory import MemoryStore
 
@@ -79,10 +80,10 @@ def _catalogue(definitions: str, folder: str) -> Catalogue:
 class MailStage:
     """Records events, asks operations, and sends what is due."""
 
-    def __init__(self, definitions: str = SHOP, folder: str | Path = ".") -> None:
+    def __init__(self, definitions: str = SHOP, folder: str | Path = ".", store: Store | None = None) -> None:
         self.now = STARTS_AT
         self.box = Box()
-        self.engine = Engine(MemoryStore(), _catalogue(definitions, str(folder)), lambda: self.now)
+        self.engine = Engine(store or MemoryStore(), _catalogue(definitions, str(folder)), lambda: self.now)
         self.engine.public_address.use_local("http://localhost:8787")
         self.dispatcher = Dispatcher(self.engine, {"mail": self.box}, owner="test")
         self._operations = {each.name: each for each in self.engine.catalogue.operations}

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.capabilities.asked import Asked
 from threadline.capabilities.ask.search.documents import document_of
+from threadline.capabilities.ask.search.naming import named_people
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.exports.search.embedded import EmbeddedIndex
@@ -22,7 +23,8 @@ def _catalogue(definitions: str) -> Catalogue:
 def searching(definitions: str = "") -> Asked:
     asked = Asked(catalogue=_catalogue(definitions))
     engine = asked.engine
-    engine.search = EmbeddedIndex(None, engine.log, document_of, partial(erased_since, engine.store))
+    erased, people_of = partial(erased_since, engine.store), partial(named_people, engine)
+    engine.search = EmbeddedIndex(None, engine.log, document_of, erased, people_of)
     return asked
 
 

@@ -13,8 +13,9 @@ from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.people.definition import rules
 from threadline.capabilities.reach.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.reach.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
+from threadline.capabilities.reach.broadcasts.operations import estimating
 from threadline.capabilities.reach.broadcasts.policy import PAUSED
-from threadline.capabilities.reach.broadcasts.repository import RECIPIENT
+from threadline.capabilities.reach.broadcasts.repository import BROADCAST_CREATED, RECIPIENT
 from threadline.capabilities.reach.broadcasts.sending import KIND
 from threadline.engine.context import Context
 from threadline.engine.delivery import job_worker
@@ -26,7 +27,7 @@ from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
-from threadline.kernel.store import scan_pages
+from threadline.kernel.store import Batch, Delete, Put, scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.operation_calls import call
@@ -40,6 +41,7 @@ mail:
   senders: {shop: {from: shop@shop.example}}
   templates:
     sale: {subject: Sale, text: "{{ percent }} % off", variables: {percent: {default: 10}}}
+    receipt: {subject: Receipt, text: Thanks, transactional: true}
     other: {subject: Other, text: "{{ until }}", variables: {until: {}}}
 """
 
@@ -550,9 +552,10 @@ def test_recipients_of_one_status_come_page_by_page_and_nobody_twice(people: int
         ({"audience": {"when": {"field": "event.properties.total", "equals": 1}}}, "a person has no event"),
         ({"audience": {"when": {"field": "fetures.total", "equals": 1}}}, "features"),
         ({"zone": "Europe/Rom"}, "no time zone"),
-        ({"at": "2026-03-03T09:00:00Z"}, "no local time"),
-        ({"at": "2026-02-30T09:00"}, "no local time"),
+        ({"at": "2026-02-30T09:00"}, "is no time"),
         ({"in_zone_of_recipient": True}, "needs `at`"),
+        ({"in_zone_of_recipient": True, "at": "2026-03-03T09:00:00Z"}, "an instant is the same for everybody"),
+        ({"at": "tomorrow"}, "is no time; write a local one"),
         ({"arms": [{"name": "a"}, {"name": "a"}]}, "two arms"),
         ({"arms": [{"name": "holdout"}]}, "cannot name an arm"),
         ({"winner": {"share": 0.5, "after": "1h"}}, "two arms"),
@@ -609,6 +612,39 @@ def test_a_broadcast_in_a_list_has_its_subject_and_its_sender_before_and_after_i
         world.work()
 
 
+def test_broadcasts_are_listed_by_when_they_are_sent_and_drafts_by_when_they_were_created() -> None:
+    world = World()
+    for id, given in (("march", {}), ("april", {}), ("draft", {}), ("later", {"at": "2026-06-01T09:00"})):
+        world.call("create", id=id, template="sale", **given)
+        world.now += DAY
+    world.call("start", id="later")
+    world.now += 30 * DAY
+    world.call("start", id="march")
+    world.now += DAY
+    world.call("start", id="april")
+    assert [each.id for each in world.call("list").broadcasts] == ["later", "april", "march", "draft"]
+    pages, cursor = [], ""
+    while True:
+        page = world.call("list", limit=1, cursor=cursor)
+        pages += [each.id for each in page.broadcasts]
+        if not (cursor := page.next):
+            break
+    assert pages == ["later", "april", "march", "draft"]
+    of_april = world.call("list", start=format_time(NOW + 30 * DAY), stop=format_time(NOW + 60 * DAY))
+    assert [each.id for each in of_april.broadcasts] == ["april", "march"]
+
+
+def test_a_broadcast_that_an_earlier_version_started_is_listed_where_it_was_created() -> None:
+    world = World()
+    world.call("create", id="sale", template="sale")
+    created = [item.key for item in world.store.query(BROADCAST_CREATED, "default")]
+    world.now += DAY
+    world.call("start", id="sale")
+    [row] = world.store.query(BROADCAST_CREATED, "default")
+    world.store.commit([Batch(writes=[Delete(row.key), Put(created[0], row.value)])])
+    assert [each.id for each in world.call("list").broadcasts] == ["sale"]
+
+
 def test_a_list_of_broadcasts_with_results_has_the_counts_of_each() -> None:
     world = World()
     world.call("create", id="draft", template="sale")
@@ -620,3 +656,138 @@ def test_a_list_of_broadcasts_with_results_has_the_counts_of_each() -> None:
     assert listed["sale"].results.sent.unique == len(world.post.taken) == len(range(1, PEOPLE, 2))
     assert listed["sale"] == world.call("show", id="sale", results=True)
     assert {broadcast.results for broadcast in world.call("list").broadcasts} == {None}
+
+
+def test_a_draft_is_changed_until_it_is_started_and_keeps_when_it_was_created() -> None:
+    world = World()
+    world.call("create", id="sale", template="sale", audience={"tags": ["news"]})
+    created = world.now
+    world.now += HOUR
+    world.call("edit", id="sale", template="sale", subject="Sooner", audience={"segment": "pros"})
+    shown = world.call("show", id="sale")
+    assert (shown.state, shown.subject, shown.created_at) == ("draft", "Sooner", format_time(created))
+    assert shown.broadcast.audience.segment == "pros"
+    world.call("start", id="sale")
+    world.work()
+    assert len(world.addressed()) == len(range(1, PEOPLE, 2))
+    with pytest.raises(Conflict, match="done, and only a draft"):
+        world.call("edit", id="sale", template="sale")
+
+
+def test_a_change_of_what_is_no_draft_is_refused_and_says_what_it_is() -> None:
+    world = World()
+    with pytest.raises(NotFound):
+        world.call("edit", id="sale", template="sale")
+    world.call("create", id="sale", template="sale")
+    world.call("cancel", id="sale")
+    with pytest.raises(Conflict, match="cancelled"):
+        world.call("edit", id="sale", template="sale")
+
+
+@pytest.mark.parametrize("first", ["start", "edit"])
+def test_of_a_start_and_a_change_at_one_moment_one_is_refused(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.call("create", id="sale", template="sale")
+    verbs = {"start": {"id": "sale"}, "edit": {"id": "sale", "template": "sale", "subject": "Other"}}
+    second = next(verb for verb in verbs if verb != first)
+    commit, was_raced = world.engine.store.commit, []
+
+    def raced(batches: Any) -> Any:
+        # What the other one does between reading and writing of the first.
+        if not was_raced:
+            was_raced.append(True)
+            world.call(second, **verbs[second])
+        return commit(batches)
+
+    monkeypatch.setattr(world.engine.store, "commit", raced)
+    with pytest.raises(Conflict):
+        world.call(first, **verbs[first])
+    monkeypatch.undo()
+    shown = world.call("show", id="sale")
+    assert (shown.state, shown.subject) == (("draft", "Other") if second == "edit" else ("scheduled", "Sale"))
+
+
+@pytest.mark.parametrize("template", ["sale", "receipt"])
+def test_the_count_of_an_audience_says_who_is_then_sent_the_mail_and_why_others_are_not(template: str) -> None:
+    world = World(12)
+    world.now += SECOND
+    world.record(
+        world.event("identify", 2, "same", email="P1@example.com"),
+        world.event("identify", 3, "none3", email=None),
+        world.event("identify", 5, "bad", email="no address"),
+    )
+    context = Context(world.engine, "default", world.engine.now())
+    others = {each.name: each for each in world.catalogue.operations}
+    call(others["suppression_add"], context, {"address": "p6@example.com", "reason": "manual"}, strict=True)
+    call(others["consent_change"], context, {"id": world.of(7).id, "everything": True}, strict=True)
+    count = world.call("audience", template=template)
+    assert count.exact
+    assert world.call("audience", audience={"tags": ["olds"]}).people.people == 0
+    world.call("create", id="sale", template=template)
+    world.call("start", id="sale")
+    world.work()
+    while world.mailer.run_once():
+        pass
+    context = Context(world.engine, "default", world.engine.now())
+    sent = call(others["feedback_counters"], context, {"broadcast": "sale"}, strict=True)
+    assert count.unreachable == sent.counts.skip_reasons
+    assert {"no_address", "invalid_address", "duplicate", "suppressed:manual"} <= count.unreachable.keys()
+    assert ("unsubscribed" in count.unreachable) == (template == "sale")
+    assert count.reachable.people == sent.counts.sent.unique == len(world.post.taken)
+    assert count.people.people == world.call("show", id="sale").audience
+    reasons = {each.person: each.reason for each in world.call("recipients", id="sale").recipients}
+    assert {each.person: each.reason for each in count.samples}.items() <= reasons.items()
+
+
+@pytest.mark.parametrize(("audience", "count"), [*((a, len(list(e))) for a, e in AUDIENCES.values())])
+def test_the_count_of_any_audience_is_that_of_the_preview(audience: dict[str, Any], count: int) -> None:
+    world = World()
+    counted = world.call("audience", audience=audience)
+    assert (counted.people.people, counted.reachable.people, counted.exact) == (count, count, True)
+
+
+def test_a_count_that_runs_out_of_time_says_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimating, "PAGE", 10)
+    world = World()
+    monkeypatch.setattr(estimating.Deadline, "is_over", True)
+    counted = world.call("audience", seconds=0.1)
+    assert not counted.exact
+    assert counted.people_read == 10
+    assert counted.people.low <= PEOPLE <= counted.people.high
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [({"template": "sal"}, "sale"), ({"audience": {"segment": "pro"}}, "pros")]
+)
+def test_a_count_of_what_is_not_declared_names_what_is(given: dict[str, Any], named: str) -> None:
+    with pytest.raises((InvalidValue, NotFound), match=named):
+        World(1).call("audience", **given)
+
+
+@pytest.mark.parametrize(("per_hour", "minutes"), [(60, 22), (600, 2), (10, 132)])
+def test_a_limit_by_the_hour_spreads_the_mails(per_hour: int, minutes: int) -> None:
+    world = World()
+    world.start(per_hour=per_hour)
+    begun, last = world.now, 0
+    for second in range(0, minutes * 60 + 480, 6):
+        world.now = begun + second * SECOND
+        before = len(world.addressed())
+        world.work()
+        after = len(world.addressed())
+        last = second if after > before else last
+        assert after <= per_hour // 60 + 1 + second * per_hour // 3_600
+    assert world.call("show", id="sale").state == "done"
+    assert len(world.addressed()) == PEOPLE
+    assert minutes * 60 - 60 <= last <= minutes * 60 + 60
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"subject": "{{ oops"}, {"arms": [{"name": "a"}, {"name": "b", "subject": "{% if %}"}]}, {"subject": "{{ 1 + }}"}],
+)
+def test_a_subject_that_could_never_be_filled_in_is_refused_before_there_is_a_draft(given: dict[str, Any]) -> None:
+    world = World(1)
+    with pytest.raises(InvalidValue, match="cannot be filled in"):
+        world.call("create", id="sale", template="sale", **given)
+    with pytest.raises(NotFound):
+        world.call("show", id="sale")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.conditions_drawn import traits, trees
-from threadline.capabilities.decide.rules.deciding import decide
 from threadline.capabilities.decide.rules.declared import read_rules
+from threadline.capabilities.decide.rules.policy import decide
 from threadline.capabilities.foundation.conditions import Subject
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.features import projection

@@ -1,4 +1,4 @@
-"""The table of docs/conditions.md: every operator by every pair of types, written by hand, run in every place."""
+"""The table of docs/worked/conditions.md: each operator by each pair of types, written by hand, run in every place."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import yaml
 
 from tests.each import each_of
 from threadline.capabilities.decide.rules.active_rules import ActiveRules
-from threadline.capabilities.decide.rules.deciding import decide
 from threadline.capabilities.decide.rules.definition import rule_of_json, set_of_json
+from threadline.capabilities.decide.rules.policy import decide
 from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
 from threadline.capabilities.foundation.conditions.forms import DEFS, WHERE, WHERE_FORM
 from threadline.capabilities.foundation.conditions.operators import ALIASES, OPERATORS
 from threadline.capabilities.foundation.definitions import Document, Plain
 from threadline.kernel.event import Event, Recorded
 
-PAGE = (Path(__file__).parents[2] / "docs" / "conditions.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("conditions.md", "worked/conditions.md"))
 NOWHERE: dict[str, Any] = {"profile": {"traits": {}, "tags": [], "groups": {}}}
 
 SCHEMA = jsonschema_rs.Draft202012Validator({**WHERE, "$defs": DEFS})
@@ -38,7 +39,7 @@ def rows(title: str) -> list[list[str]]:
     return [row for row in cells if not all(set(cell) == {"-"} for cell in row)]
 
 
-HEAD, *BODY = rows("The table")
+HEAD, *BODY = rows("Every operator")
 MATRIX: list[Case] = [
     (value, row[0], row[1], cell)
     for row in BODY

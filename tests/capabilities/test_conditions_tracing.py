@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 
 from tests.capabilities.conditions_drawn import traits, trees
-from threadline.capabilities.decide.rules.deciding import decide_rule
 from threadline.capabilities.decide.rules.definition import rule_of_json
 from threadline.capabilities.decide.rules.operations.verification import breaches
+from threadline.capabilities.decide.rules.policy import decide_rule
 from threadline.capabilities.foundation.conditions import Conditions, Subject, read_json
 from threadline.kernel.canonical import standard_json
 from threadline.kernel.event import Event, Identifier, Recorded

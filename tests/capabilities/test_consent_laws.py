@@ -126,7 +126,7 @@ def expected(facts: set[Fact], address: str, topic: str, people: set[str]) -> st
             theirs = fact.user in people and meant in ("", address)
             if (theirs or (fact.trusted and meant == address)) and opens_again(fact, facts, address, topic, people):
                 asked.append(fact.at)
-                if fact.trusted and fact.confirmed:
+                if (fact.trusted or fact.historical) and fact.confirmed:
                     confirmed.append(fact.at)
     if max(confirmed if topic == "club" else asked) > max(left):
         return ""

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier
 from threadline.kernel.time import HOUR
 
-DEFINITIONS = "consent: {topics: {letter: {}, offers: {default: opted_in}}}\n"
+DEFINITIONS = """
+consent: {topics: {letter: {}, offers: {default: opted_in}, club: {confirm: welcome}}}
+mail:
+  senders: {shop: {from: shop@example.com}}
+  templates: {welcome: {subject: Confirm, text: "{{ confirm_url }}", transactional: true}}
+"""
 
 
 def asked(*said: tuple[str, str, dict[str, Any]], **fields: Any) -> Asked:
@@ -87,6 +92,29 @@ def test_an_import_opens_nothing_that_somebody_has_closed_themselves() -> None:
         )
         on.engine.recorder.record([event])
         assert ("letter" in subscribed(on)) is bool(more)
+
+
+@pytest.mark.parametrize(
+    ("historical", "marks", "confirms"),
+    [(True, (), True), (True, (CLAIMED_HISTORY,), False), (False, (), False)],
+    ids=["history that is vouched for", "history that came with a write key", "news"],
+)
+def test_a_confirmation_from_elsewhere_counts_as_history_that_is_vouched_for(
+    historical: bool, marks: tuple[str, ...], confirms: bool
+) -> None:
+    on = asked()
+    event = Event(
+        type="subscribed",
+        identifiers=(Identifier("user_id", "ann"), Identifier("email", "ann@example.com")),
+        occurred_at=STARTS_AT - HOUR,
+        key="from-elsewhere",
+        source_type="external",
+        historical=historical,
+        marks=marks,
+        properties={"topic": "club", "confirmed": True},
+    )
+    on.engine.recorder.record([event])
+    assert ("club" in subscribed(on)) is confirms
 
 
 def test_an_imported_history_of_words_counts_in_its_own_order() -> None:

@@ -1,4 +1,4 @@
-"""The worked tables of docs/features.md, and what a view tells beside the value."""
+"""The worked tables of docs/worked/features.md, and what a view tells beside the value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from threadline.capabilities.profile.features.definition import AGGREGATES
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, SECOND, parse_time
 
-PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/features.md").read_text(encoding="utf-8")
+WORKED = (Path(__file__).parents[2] / "docs/worked/features.md").read_text(encoding="utf-8")
 
 LATER = 5 * SECOND
 """How long after it occurred each event of these tests was recorded."""
@@ -37,12 +38,11 @@ def tables(text: str) -> list[list[list[str]]]:
 
 def worked() -> list[Worked]:
     cases = []
-    for section in PAGE.split("\n## ")[1:]:
-        if section.startswith("Worked: "):
-            events, values = tables(section)
-            definitions = "\n".join(re.findall(r"```yaml\n(.*?)```", section, re.DOTALL))
-            title = section.splitlines()[0]
-            cases.append(Worked(title, definitions, events[1:], values[0][1:], values[1:]))
+    for section in WORKED.split("\n## ")[1:]:
+        events, values = tables(section)
+        definitions = "\n".join(re.findall(r"```yaml\n(.*?)```", section, re.DOTALL))
+        title = section.splitlines()[0]
+        cases.append(Worked(title, definitions, events[1:], values[0][1:], values[1:]))
     return cases
 
 
@@ -67,9 +67,9 @@ CASES = worked()
 
 def test_the_page_has_worked_cases() -> None:
     assert [case.title for case in CASES] == [
-        "Worked: one person",
-        "Worked: two currencies, one table of rates",
-        "Worked: several currencies, no rates",
+        "One person",
+        "Two currencies, one table of rates",
+        "Several currencies, no rates",
     ]
 
 
@@ -84,7 +84,7 @@ def test_worked_tables(case: Worked) -> None:
 
 
 def test_every_shipped_feature_is_worked() -> None:
-    case = next(case for case in CASES if case.title == "Worked: one person")
+    case = next(case for case in CASES if case.title == "One person")
     assert case.instants[0] < case.events[0][0], "the first column shows what nothing known means"
     assert sorted(row[0] for row in case.values) == list(read_definitions().names)
 

@@ -1,4 +1,4 @@
-"""The worked tables of docs/interests.md, from the projection alone."""
+"""The worked tables of docs/worked/interests.md, from the projection alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threadline.capabilities.profile.interests.scoring import period_weight
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import DAY, HOUR, parse_time
 
-PAGE = (Path(__file__).parents[2] / "docs" / "interests.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/worked/interests.md").read_text(encoding="utf-8")
 BEGINS = parse_time("2026-01-01T00:00:00Z")
 
 
@@ -30,7 +30,7 @@ def weights(ranked: Ranked) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shifting() -> list[list[str]]:
-    return table("Worked: an interest that shifts")
+    return table("An interest that shifts")
 
 
 def test_the_table_is_the_published_one(shifting: list[list[str]]) -> None:
@@ -64,7 +64,7 @@ def _more(events: list[Recorded], value: str, wanted: int, now: int) -> list[Rec
 def test_somebody_who_stays_away() -> None:
     known = declared()
     events = [action(BEGINS + n * HOUR, n, "A") for n in range(100)]
-    for day, weight, weighted in table("Worked: somebody who stays away"):
+    for day, weight, weighted in table("Somebody who stays away"):
         ranked = rank(known, folded(known, events), BEGINS + (int(day) - 1) * DAY + 12 * HOUR)
         assert (weights(ranked["Article"])["A"] if ranked else "0.00") == weighted, day
         assert f"{int(weighted.replace('.', '')) / 10_000:.2f}" == weight
@@ -73,7 +73,7 @@ def test_somebody_who_stays_away() -> None:
 def test_decay() -> None:
     known = declared("interests: {mode: decay, half_life: 7d}")
     events = [action(BEGINS + n, n, "A") for n in range(16)]
-    for day, weighted in table("Worked: decay"):
+    for day, weighted in table("Decay"):
         ranked = rank(known, folded(known, events), BEGINS + int(day) * DAY + 12 * HOUR)["Article"]
         assert f"{ranked.entries[0].weight:.6f}" == weighted
 

@@ -1,4 +1,4 @@
-"""The worked table of docs/leaderboards.md."""
+"""The worked table of docs/worked/leaderboards.md."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.leaderboards import read_boards
 from threadline.kernel.time import parse_time
 
-PAGE = (Path(__file__).parents[2] / "docs" / "leaderboards.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/leaderboards.md").read_text(encoding="utf-8")
+WORKED = (Path(__file__).parents[2] / "docs/worked/leaderboards.md").read_text(encoding="utf-8")
 PEOPLE = {"ada": "IT", "bob": "FR", "cleo": "IT"}
 
 
 def tables(title: str) -> list[list[list[str]]]:
     """The tables under a heading, each without its head."""
-    section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    section = WORKED.split(f"\n## {title}\n")[1].split("\n## ")[0]
     blocks = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
     return [[[cell.strip() for cell in line.strip("|").split("|")] for line in b.splitlines()][2:] for b in blocks]
 
@@ -27,7 +28,7 @@ def definitions() -> str:
 
 
 def test_a_week() -> None:
-    told, asked = tables("Worked: a week")
+    told, asked = tables("A week")
     assert (len(told), len(asked)) == (6, 10)
     stage = Stage(definitions(), "streaks", "leaderboards")
     stage.now = parse_time(told[0][0])

@@ -120,6 +120,22 @@ def test_the_history_of_mails_has_the_subject_as_it_was_sent() -> None:
     assert (mail.journey, mail.step, mail.broadcast, mail.reason) == ("", "", "", "")
 
 
+def test_a_mail_that_its_provider_refuses_is_given_up_on_and_says_which_template_it_was() -> None:
+    stage = MailStage()
+    stage.person()
+    stage.box.answer = lambda data: Outcome(type="threadline.effect_parked", parked="550 no such mailbox")
+    message = stage.send()
+    [(type, properties)] = stage.outcomes()
+    assert type == "threadline.effect_parked"
+    assert {name: properties[name] for name in ("message", "template", "topic", "why")} == {
+        "message": message,
+        "template": "welcome",
+        "topic": "news",
+        "why": "550 no such mailbox",
+    }
+    assert mails_of(stage) == [("welcome", "failed")]
+
+
 @pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
 def test_of_several_addresses_the_one_that_was_used_last_counts(order: tuple[str, str]) -> None:
     stage = MailStage()
@@ -328,7 +344,8 @@ def test_a_preview_sends_nothing_and_says_what_is_wrong() -> None:
     stage = MailStage(SHOP + "    hello: {subject: 'Hi {{ person.traits.plan }}', html: '<img src=x>'}\n")
     shown = stage.ask("mail_preview", template="hello")
     assert (shown.subject, shown.recipient) == ("Hi [plan]", "ada@example.com")
-    assert len(shown.warnings) == 2
+    wrong = ("no `alt`", "pictures alone", "text part is empty", "unsubscribe_url", "no whole address")
+    assert [words in warning for words, warning in zip(wrong, shown.warnings, strict=True)] == [True] * len(wrong)
     stage.person(plan="pro")
     stage.record("unsubscribed", source_type="direct", address="ada@example.com")
     shown = stage.ask("mail_preview", template="hello", person="ada")

@@ -59,7 +59,7 @@ def mistakes(yaml: str, folder: Path) -> str:
         ),
         ("subject: Hi\n      mjml: style.mjml", "style.mjml:2: template 'welcome': style='x' is no CSS: End of input"),
         ("subject: Hi\n      html: <p>x</p>\n      mjml: <mjml></mjml>", "has both `html` and `mjml`; keep one"),
-        ("subject: Hi", "shop.yaml:4: `mail`: `templates.welcome`: needs `html`, `mjml` or `text`"),
+        ("subject: Hi", "shop.yaml:4: `mail`: `templates.welcome`: needs `blocks`, `html`, `mjml` or `text`"),
         ("subject: Hi\n      text: x\n      sender: shp", "there is no sender 'shp'; did you mean 'shop'?"),
         ("subject: Hi\n      text: x\n      variables: {person: {}}", "is something that every template sees"),
         ("subject: Hi\n      text: '{{ features.monetary_totl }}'", "features has no 'monetary_totl'"),

@@ -1,4 +1,4 @@
-"""The worked tables of docs/memory.md, in orders of arrival that chance makes."""
+"""The worked tables of docs/worked/memory.md, in orders of arrival that chance makes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.time import parse_time
 
-PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/memory.md").read_text(encoding="utf-8")
+WORKED = (Path(__file__).parents[2] / "docs/worked/memory.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:
-    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return f"{PAGE}{WORKED}".split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 def tables(text: str) -> list[list[dict[str, str]]]:
@@ -66,7 +67,7 @@ def random(seed: int) -> Random:
 
 
 def test_one_customer(random: Random) -> None:
-    events, expected = tables(section("Worked: one customer"))
+    events, expected = tables(section("One customer"))
     recorded = [told(row) for row in events]
     instants = [name for name in expected[0] if name != "fact"]
     assert len(instants) == 3
@@ -81,7 +82,7 @@ def test_one_customer(random: Random) -> None:
 
 
 def test_who_says_what(random: Random) -> None:
-    events, expected = tables(section("Worked: who says what"))
+    events, expected = tables(section("Who says what"))
     recorded = [told(row) for row in events]
     for row in expected:
         fact = view(recorded, parse_time(row["at"]), random)["preference"]["colour"]
@@ -96,7 +97,7 @@ def test_who_says_what(random: Random) -> None:
 
 
 def test_a_retraction(random: Random) -> None:
-    events, expected = tables(section("Worked: a retraction"))
+    events, expected = tables(section("A retraction"))
     recorded = [told(row) for row in events]
     for row in expected:
         shown = view(recorded, parse_time(row["at"]), random)

@@ -222,6 +222,61 @@ def test_people_are_found_by_identifier_and_by_group() -> None:
         asked.ask("people_list", tag="a", group="b")
 
 
+def test_people_of_a_tag_are_listed_with_since_when_they_have_it() -> None:
+    asked = Asked()
+    asked.tell("identify", user_id="ada", properties={"plan": "pro"})
+    at = asked.now - DAY
+    asked.tell("tag_added", user_id="ada", at=at, properties={"tag": "vip"})
+    for when in ("", '{"field": "traits.plan", "equals": "pro"}'):
+        [listed] = asked.ask("people_list", tag="vip", when=when)["people"]
+        assert listed["tagged_at"] == format_time(at)
+    assert [person["tagged_at"] for person in asked.ask("people_list")["people"]] == [None]
+    asked.ask("people_tag", id="user_id:ada", remove=["vip"])
+    asked.ask("people_tag", id="user_id:ada", add=["vip"])
+    [listed] = asked.ask("people_list", tag="vip")["people"]
+    assert listed["tagged_at"] > format_time(at)
+
+
+def test_tags_of_an_identify_are_tags_and_no_trait_and_the_newest_list_stands_for_those_before() -> None:
+    asked = Asked()
+    asked.ask("people_list")
+    asked.tell("tag_added", user_id="ada", properties={"tag": "by_hand"})
+    asked.tell("identify", user_id="ada", properties={"plan": "pro", "tags": ["news", "beta", "news", 7, ""]})
+    ada = asked.ask("person", id="user_id:ada")
+    assert (ada["traits"], ada["tags"]) == ({"plan": "pro"}, ["beta", "by_hand", "news"])
+    for when in ({"field": "tags", "contains": "beta"}, {"field": "traits.tags", "contains": "beta"}):
+        assert listed(asked, tag="beta", when=json.dumps(when)) == ["user_id:ada"]
+    asked.tell("identify", user_id="ada", properties={"tags": ["news"]})
+    assert asked.ask("person", id="user_id:ada")["tags"] == ["by_hand", "news"]
+    assert asked.ask("people_tag", id="user_id:ada", remove=["news"])["tags"] == ["by_hand"]
+    asked.tell("identify", user_id="ada", properties={"tags": ["old"]}, at=asked.now - DAY)
+    assert asked.ask("person", id="user_id:ada")["tags"] == ["by_hand"]
+    asked.tell("identify", user_id="ada", properties={"tags": "news"})
+    assert asked.ask("person", id="user_id:ada")["tags"] == ["by_hand", "news"]
+    asked.tell("identify", user_id="ada", properties={"tags": None})
+    assert asked.ask("person", id="user_id:ada")["tags"] == ["by_hand"]
+    assert (listed(asked, tag="by_hand"), listed(asked, tag="news")) == (["user_id:ada"], [])
+
+
+def test_tags_that_somebody_has_are_offered_from_an_index_and_no_others() -> None:
+    asked = Asked()
+    names = asked.engine.catalogue.names
+    assert names.offered("tag", asked.engine, "default") == []
+    asked.tell("identify", user_id="ada", properties={"tags": ["news", "news/weekly", "a tab\there"]})
+    for who in ("ada", "bob"):
+        asked.tell("tag_added", user_id=who, properties={"tag": "vip"})
+    asked.tell("tag_added", user_id="bob", properties={"tag": "gone"})
+    asked.tell("tag_removed", user_id="bob", properties={"tag": "gone"})
+    read: list[int] = []
+    asked.engine.log.feed = lambda *args: read.append(1) or []  # type: ignore[method-assign,func-returns-value]
+    assert names.offered("tag", asked.engine, "default") == ["a tab\there", "news", "news/weekly", "vip"]
+    assert read == []
+    asked.ask("people_tag", id="user_id:bob", remove=["vip"])
+    assert "vip" in names.offered("tag", asked.engine, "default")
+    asked.ask("people_tag", id="user_id:ada", remove=["vip"])
+    assert "vip" not in names.offered("tag", asked.engine, "default")
+
+
 @given(totals=st.lists(st.integers(0, 200), max_size=12), limit=st.integers(1, 5), tagged=st.booleans())
 def test_people_by_feature_and_by_segment_are_those_for_whom_it_holds(
     totals: list[int], limit: int, tagged: bool

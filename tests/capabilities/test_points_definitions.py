@@ -105,7 +105,7 @@ def test_every_mistake_is_told_at_once() -> None:
 def test_points_are_declared_once() -> None:
     definitions = Definitions([("a.yaml", "points: {back: 1d}"), ("b.yaml", "points: {back: 2d}")])
     read_points(definitions)
-    with pytest.raises(InvalidDefinition, match=r"b\.yaml:1: section 'points' is already declared at a\.yaml:1"):
+    with pytest.raises(InvalidDefinition, match=r"b\.yaml:1: `points\.back` is already declared at a\.yaml:1"):
         definitions.refuse()
 
 

@@ -1,4 +1,4 @@
-"""The worked tables of docs/points.md."""
+"""The worked tables of docs/worked/points.md."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from tests.capabilities.points_stage import Stage
 from threadline.kernel.time import DAY, SECOND, parse_time
 
-PAGE = (Path(__file__).parents[2] / "docs" / "points.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/points.md").read_text(encoding="utf-8")
+WORKED = (Path(__file__).parents[2] / "docs/worked/points.md").read_text(encoding="utf-8")
 
 
 def tables(title: str) -> list[list[str]]:
     """The rows of the table under a heading, without its head."""
-    section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    section = f"{PAGE}{WORKED}".split(f"\n## {title}\n")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
     return rows[2:]
 
@@ -26,7 +27,7 @@ def definitions() -> str:
 
 
 def test_two_weeks() -> None:
-    rows = tables("Worked: two weeks")
+    rows = tables("Two weeks")
     assert len(rows) == 19
     stage = Stage(definitions(), "streaks")
     earned = 0
@@ -39,7 +40,7 @@ def test_two_weeks() -> None:
 
 
 def test_a_purse() -> None:
-    rows = tables("Worked: a purse")
+    rows = tables("A purse")
     assert len(rows) == 17
     stage = Stage("points: {expires_after: 30d}")
     for number, (at, step, points, answer, balance, earned) in enumerate(rows):

@@ -27,6 +27,19 @@ def test_reading_is_exact_while_a_timer_waits() -> None:
     assert members(asked, "recent") == []
 
 
+def test_when_time_may_change_a_segment_is_said_for_now_and_for_no_earlier_instant() -> None:
+    asked = Asked(definitions=RECENT)
+    asked.tell("page", at=STARTS_AT, user_id="ada")
+    days = [format_time(STARTS_AT + number * DAY) for number in range(6)]
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
+    assert (shown["until"], shown["changes_at"]) == (days[3], days[1]), "a count of days may change each day"
+    (shown,) = asked.ask("segments_of", id="user_id:ada", as_of=format_time(asked.now))["segments"]
+    assert (shown["until"], shown["changes_at"]) == (None, None)
+    asked.now += 4 * DAY
+    (shown,) = asked.ask("segments_of", id="user_id:ada")["segments"]
+    assert (shown["member"], shown["changes_at"]) == (False, days[5])
+
+
 def test_why_and_why_not() -> None:
     asked = Asked(
         definitions="segments: {some: {when: {all: [{field: traits.plan, equals: pro}, "

@@ -1,4 +1,4 @@
-"""The worked tables of docs/segments.md, lived through with a clock that moves and a dispatcher that is never late."""
+"""The tables of docs/worked/segments.md, lived through with a clock that moves and a dispatcher that is never late."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import parse_time
 
-PAGE = (Path(__file__).parents[2] / "docs" / "segments.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/segments.md").read_text(encoding="utf-8")
+WORKED = (Path(__file__).parents[2] / "docs/worked/segments.md").read_text(encoding="utf-8")
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -22,7 +23,7 @@ def tables(text: str) -> list[list[list[str]]]:
     return [[table[0], *table[2:]] for table in rows]
 
 
-EVENTS, TOLD, STANDING = tables(PAGE.split("\n## Worked: ")[1])
+EVENTS, TOLD, STANDING = tables(WORKED)
 DEFINITIONS = re.findall(r"```yaml\n(segments:\n.*?)```", PAGE, re.DOTALL)[0]
 
 

@@ -104,8 +104,8 @@ def test_mistakes_are_named_where_they_stand(text: str, message: str) -> None:
 def test_what_may_stand_once_only() -> None:
     with pytest.raises(InvalidDefinition, match=r"1.yaml:1: streak 'a' is already declared at 0.yaml:1"):
         read("streaks: {a: {}}", "streaks: {a: {}}")
-    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: section 'calendar' is already declared at 0.yaml:1"):
-        read("calendar: {}", "calendar: {}")
+    with pytest.raises(InvalidDefinition, match=r"1.yaml:1: `calendar.amnesty` is already declared at 0.yaml:1"):
+        read("calendar: {amnesty: []}", "calendar: {amnesty: []}")
 
 
 def test_a_state_is_folded_anew_only_for_what_it_holds() -> None:

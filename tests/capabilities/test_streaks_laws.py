@@ -16,12 +16,11 @@ from tests.laws import staging
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.streaks import StreakSet, day_ranges, projection, read_streaks
 from threadline.capabilities.profile.streaks.definition import Freezes
-from threadline.capabilities.profile.streaks.event_days import day_records
 from threadline.capabilities.profile.streaks.events import STREAK_MILESTONE_REACHED
 from threadline.capabilities.profile.streaks.plan import Plan
 from threadline.capabilities.profile.streaks.policy import Watched, policy
 from threadline.capabilities.profile.streaks.runs import run_course
-from threadline.capabilities.profile.streaks.view import Reader
+from threadline.capabilities.profile.streaks.view import Reader, day_records
 from threadline.kernel.calendar import day_text
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.projection import Projection

@@ -17,10 +17,10 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.profile.points.events import POINTS_EARNED
 from threadline.capabilities.profile.streaks import read_streaks
-from threadline.capabilities.profile.streaks.event_days import day_records
 from threadline.capabilities.profile.streaks.fold import fold
 from threadline.capabilities.profile.streaks.plan import Plan
 from threadline.capabilities.profile.streaks.state import ZONES_PER_DAY_MAX, State
+from threadline.capabilities.profile.streaks.view import day_records
 from threadline.kernel.calendar import day_text
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.event import Event, Recorded

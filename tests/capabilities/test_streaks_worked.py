@@ -1,4 +1,4 @@
-"""The worked tables of docs/streaks.md, and what others have worked out: a test suite of streaks, tables of zones."""
+"""The tables of docs/worked/streaks.md, and what others have worked out: a test suite of streaks, tables of zones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "streaks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/worked/streaks.md").read_text(encoding="utf-8")
 
 
 def tables(title: str) -> list[list[str]]:
@@ -50,7 +50,7 @@ def view(definitions: str, events: list[Recorded], now: int) -> dict[str, Any]:
     return known.view(state, now, [])  # type: ignore[no-any-return]
 
 
-CIVIL = tables("Worked: civil time") + tables("Worked: when the day begins")
+CIVIL = tables("Civil time") + tables("When the day begins")
 
 
 def test_the_page_has_the_whole_matrix() -> None:
@@ -96,7 +96,7 @@ def march(text: str) -> int:
     return parse_time(f"{MARCH}{int(day):02}T{clock or '12:00'}:00Z")
 
 
-@pytest.mark.parametrize("row", tables("Worked: freezes, grace, amnesty"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", tables("Freezes, grace, amnesty"), ids=lambda row: row[0])
 def test_freezes_grace_and_amnesty(row: list[str]) -> None:
     _, streak, active, read_on, *expected = row
     declared = yaml.safe_load(streak.replace("{}", "{cadence: day}"))

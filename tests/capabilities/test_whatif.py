@@ -520,3 +520,11 @@ def test_a_policy_that_raises_in_the_sandbox_fails_there_as_it_does_live() -> No
     assert {each["rule"]: each["new"] for each in later["rules"]}["echoes"] == {"Matched": 1}
     never = tried.what_if(rule="noticing", content=big(2, actions=[notice]))
     assert {each["rule"]: each["new"] for each in never["rules"]}["careful"] == {}
+
+
+def test_history_of_which_old_events_have_left_by_their_age_is_decided_as_the_whole_one(shop: Tried) -> None:
+    asked = {"rule": "good", "content": rule(85), "people": ["user_id:ada"], "start": format_time(shop.now - 4 * DAY)}
+    whole = shop.what_if(**asked)["changes"]
+    ada = shop.engine.reader.person("default", "user_id:ada")
+    assert shop.engine.erasures.expiry.expire(ada.id, ["purchase_completed"], shop.now - 4 * DAY + HOUR) == 2
+    assert shop.what_if(**asked)["changes"] == whole != []

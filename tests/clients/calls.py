@@ -100,7 +100,7 @@ OBJECTS = {"page": "name", "screen": "name", "group": "groupId", "alias": "previ
 IDENTIFIERS = {"userId": "user_id", "anonymousId": "anonymous_id"}
 
 
-REPEATS_CATEGORY = {"@segment/analytics-node", "analytics.js"}
+REPEATS_CATEGORY = {"@segment/analytics-node", "@customerio/cdp-analytics-node", "analytics.js"}
 """Libraries that put the category of a page among its properties as well, before they send it."""
 
 

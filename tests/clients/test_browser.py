@@ -23,7 +23,15 @@ pytestmark = pytest.mark.browser
 HERE = Path(__file__).parent
 LIBRARY = HERE / "node_modules" / "@segment" / "analytics-next" / "dist" / "umd"
 RUDDER = HERE / "node_modules" / "@rudderstack" / "analytics-js" / "dist" / "npm" / "modern" / "bundled" / "umd"
-FOLDERS = {"/analytics": LIBRARY, "/rudder": RUDDER, "/page": HERE / "page"}
+CUSTOMERIO = HERE / "node_modules" / "@customerio" / "cdp-analytics-browser" / "dist" / "umd"
+HIGHTOUCH = HERE / "node_modules" / "@ht-sdks" / "events-sdk-js-browser" / "dist" / "umd"
+FOLDERS = {
+    "/analytics": LIBRARY,
+    "/rudder": RUDDER,
+    "/customerio": CUSTOMERIO,
+    "/hightouch": HIGHTOUCH,
+    "/page": HERE / "page",
+}
 BATCHING = {"strategy": "batching", "config": {"size": 3, "timeout": 300}}
 NEVER = {"strategy": "batching", "config": {"size": 1_000, "timeout": 600_000}}
 """Sends nothing by itself: what arrives was sent because the page went away."""

@@ -1,4 +1,4 @@
-"""The browser clients of RudderStack and Segment as they are published, told no more than where the server is."""
+"""Browser clients of RudderStack, Segment and others as they are published, told no more than where the server is."""
 
 from __future__ import annotations
 
@@ -101,9 +101,29 @@ def test_rudderstack_sends_as_a_beacon_what_waits_when_the_page_goes_away(
     check(server, who, tab)
 
 
-def test_segment_finds_out_from_the_cdn_url_where_to_send(server: Server, visit: Open, who: Who) -> None:
-    tab = visit("segment")
-    tab.evaluate(SAY, [who.user, {**TRAITS, "email": who.email}])
+@pytest.mark.parametrize(
+    ("library", "prefix"), [("analytics", ""), ("customerio", "/customerio")], ids=["segment", "customerio"]
+)
+def test_segments_client_and_customerios_find_out_from_the_cdn_url_where_to_send(
+    library: str, prefix: str, server: Server, visit: Open, who: Who
+) -> None:
+    tab = visit("segment", library=library, prefix=prefix)
+    say(tab, who)
     check(server, who, tab)
-    assert tab.sent[0] == ("GET", f"/v1/projects/{server.write_key}/settings", "fetch")
+    assert tab.sent[0] == ("GET", f"{prefix}/v1/projects/{server.write_key}/settings", "fetch")
     assert {url for method, url, _ in tab.sent if method == "POST"} == {"/v1/p", "/v1/i", "/v1/t"}
+
+
+def test_hightouchs_client_sends_to_the_host_that_it_is_given(server: Server, visit: Open, who: Who) -> None:
+    tab = visit("segment", library="hightouch", exported="HtEvents", loader="HtEventsBrowser")
+    say(tab, who)
+    check(server, who, tab)
+    assert {(method, url) for method, url, _ in tab.sent} == {
+        ("POST", f"/v1/{kind}") for kind in ("page", "identify", "track")
+    }
+
+
+def say(tab: Any, who: Who) -> None:
+    """Have the page say something once its library is there."""
+    tab.wait_for_function("() => analytics !== undefined")
+    tab.evaluate(SAY, [who.user, {**TRAITS, "email": who.email}])

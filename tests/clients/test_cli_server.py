@@ -28,7 +28,7 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capfd.readouterr()
-        code = run(composition(), arguments)
+        code = run(composition, arguments)
         return (code, *capfd.readouterr())
 
     return call

@@ -110,6 +110,23 @@ class Watched:
         }).slice(0, 3).map((each) => each.outerHTML.slice(0, 160))"""
         return self.page.evaluate(script) or ["the page is wider than the window"]
 
+    def astray(self) -> list[str]:
+        """Fields that do not stand below their labels, and tabs that are shown and out of sight."""
+        script = """() => [
+            ...[...document.querySelectorAll('main label.field')].filter((label) => {
+                const field = label.querySelector('input, select, textarea')
+                const name = document.createRange()
+                name.selectNodeContents(label.firstChild)
+                const box = field?.getBoundingClientRect()
+                return box?.height && box.top < name.getBoundingClientRect().bottom - 1
+            }),
+            ...[...document.querySelectorAll('main .tabs > [aria-current]')].filter((tab) => {
+                const box = tab.getBoundingClientRect()
+                return box.left < 0 || box.right > innerWidth
+            }),
+        ].slice(0, 3).map((each) => each.outerHTML.slice(0, 160))"""
+        return self.page.evaluate(script)  # type: ignore[no-any-return]
+
     def linked(self, path: str) -> set[str]:
         """The paths of this server that a screen and its parts link to, as they are sent: nothing is drawn."""
         page = self.server.url + path
@@ -140,6 +157,8 @@ class Watched:
 def serious(page: Any) -> list[str]:
     """What axe-core finds on a page that is serious or worse: rule, and the elements."""
     # By the debugger and not as an element of the page, which the page's policy would rightly refuse.
+    # What the bar at the top covers is reached by scrolling, and is not too small for that.
+    page.evaluate("scrollTo(0, 0)")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text() + "; undefined")
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -17,7 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.roles import Role
 from threadline.kernel.time import parse_time
 from threadline.settings import Settings
-from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.addresses.sign_in import COOKIE
 from threadline.surfaces.http.server.application import Application
 
 NOW = parse_time("2026-03-01T12:00:00Z")

@@ -76,8 +76,9 @@ def exactly(value: Any) -> str:
 
 def sent(form: tuple[Act, ...], text: str = "") -> dict[str, str]:
     """The fields of a form as a browser sends the page that shows it."""
-    context = {"kind": {"key": "conditions", "text": "rule:yaml", "section": "rules"}, "view": "form", "text": text}
-    markup = render("editor_panel.html", {**context, "form": {"parts": []}, "acts": shown(form, None), "offered": {}})
+    context = {"kind": {"text": "rule:yaml", "section": "rules", "first": []}, "view": "form", "text": text}
+    rest = {"fields": [], "offered": {}, "condition_fields": {}}
+    markup = render("editor_panel.html", {**context, **rest, "acts": shown(form, None)})
     assert unsafe(markup) == []
     return Sent(markup).fields
 
@@ -137,7 +138,7 @@ def test_a_rule_that_decides_by_a_model_is_yaml_and_has_no_row_of_conditions() -
         text = "model: {linear: {weights: {features.monetary_total: 0.5}}, at_least: 10}\nactions: []\n"
         data = {"rule:yaml": text, "_by": "yaml", "_to": "form", "_csrf": csrf_of(client, engine)}
         panel = client.post("/rules/new?part=panel", data=data).text
-    assert "A rule that decides by a model is written as YAML." in panel
+    assert yaml.safe_load(Sent(panel).fields["_f.model.yaml"]) == yaml.safe_load(text)["model"]
     assert "_when" not in panel
     assert yaml.safe_load(Sent(panel).fields["rule:yaml"]) == yaml.safe_load(text)
 
@@ -248,6 +249,7 @@ def _filled(*fields: tuple[str, str]) -> dict[str, str]:
     condition = {
         "_by": "form",
         "_key": "conditions",
+        "_section": "rules",
         "_text": "rule:yaml",
         "_acts": "actions",
         "_when.how": "all",

@@ -21,6 +21,7 @@ SEEN = {"occurred_at": "2026-03-01T11:00:00Z", "received_at": "2026-03-01T11:00:
         ({}, []),
         ({"received_at": "2026-03-01T11:01:00Z"}, []),
         ({"received_at": "2026-03-01T11:01:01Z"}, ["came late"]),
+        ({"received_at": "2026-03-01T11:01:01Z", "source_type": "internal"}, []),
         ({"received_at": "2026-03-02T11:00:00Z", "historical": True}, ["imported"]),
         ({"historical": True, "marks": ["claimed_history"], "why": "history"}, ["imported"]),
         ({"marks": ["clock_corrected"]}, ["clock corrected"]),

@@ -91,7 +91,7 @@ def test_results_count_who_was_skipped_by_reason_and_leave_out_shares_that_nobod
     count = int(skipped.partition("no address ")[2].split()[0])
     sent = results.count("addressed sent")
     assert 0 < count == PEOPLE - held_out - sent
-    assert f"together {sent} – – – – – –" in results
+    assert f"all variants {sent} – – – – – –" in results
     assert "the provider has reported nothing yet" in results
 
 
@@ -110,5 +110,13 @@ def test_once_the_provider_reports_something_every_share_is_a_number(engine: Eng
         ]
     )
     results = _results(engine)
-    assert f"together {sent} 0 0.0% 1 " in results
+    assert f"all variants {sent} 0 0.0% 1 " in results
     assert "reported nothing" not in results
+
+
+def test_the_list_says_how_many_mails_of_a_broadcast_were_sent_opened_and_clicked(engine: Engine) -> None:
+    client = signed_in(engine)
+    page = client.get("/broadcasts").text
+    assert re.findall(r'data-load="([^"]*)"', html.unescape(page)) == ["/broadcasts/spring?part=listed"]
+    listed = _text(client.get("/broadcasts/spring?part=listed").text)
+    assert re.fullmatch(r"[1-9][0-9]* sent [01] opened 0 clicked", listed), listed

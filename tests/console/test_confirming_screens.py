@@ -15,6 +15,8 @@ from tests.clients.server import Server
 from tests.console.stage import NOW, csrf_of, opened, record, signed_in
 from tests.console.test_console_flows import TOKEN, Visit
 from threadline.app import open_dispatcher, open_engine
+from threadline.capabilities.foundation.definitions.splicing import value_of
+from threadline.capabilities.foundation.definitions.writing import yaml_of
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 from threadline.settings import Settings
@@ -67,8 +69,8 @@ def test_job_that_would_send_much_says_how_much_and_goes_on_once_its_page_says_y
 
 @pytest.mark.browser
 def test_editor_leads_to_the_numbers_and_their_box_comes_without_a_reload(tmp_path: Path) -> None:
-    nobody = "segments:\n  pros: {when: {field: traits.plan, equals: nobody}}\n"
-    (tmp_path / "threadline.yaml").write_text(MAIL + nobody + JOURNEYS.replace("EXISTING", "true"))
+    nobody, journey = "when: {field: traits.plan, equals: nobody}", value_of(JOURNEYS.replace("EXISTING", "true"))
+    (tmp_path / "threadline.yaml").write_text(MAIL)
     server = Server(tmp_path / "threadline.db", tokens=f"admin={TOKEN}")
     server.start()
     try:
@@ -83,6 +85,13 @@ def test_editor_leads_to_the_numbers_and_their_box_comes_without_a_reload(tmp_pa
                 for n in range(PEOPLE)
             ]
             given = {"Authorization": f"Bearer {TOKEN}"}
+            for section, name, text in (
+                ("segments", "pros", nobody),
+                ("journeys", "hello", yaml_of(journey["journeys"]["hello"])),
+            ):
+                made = {"section": section, "name": name, "text": text}
+                declared = httpx.post(f"{server.url}/v1/definitions/declare", json=made, headers=given)
+                assert declared.status_code == 200, declared.text
             assert httpx.post(f"{server.url}/v1/events", json={"events": events}, headers=given).status_code == 200
             visit = Visit(browser, server.url)
             page = visit.page

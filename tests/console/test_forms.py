@@ -19,7 +19,8 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.console.actions import local_address, read_form
 from threadline.surfaces.console.fields import fields_of
 from threadline.surfaces.console.frame import render
-from threadline.surfaces.http.addresses.console import COOKIE, Console
+from threadline.surfaces.http.addresses.console import Console
+from threadline.surfaces.http.addresses.sign_in import COOKIE, SignIn
 from threadline.surfaces.operation_calls import field_names, shown
 
 JSON_ = {"accept": "application/json"}
@@ -61,8 +62,9 @@ def forms(engine: Engine) -> dict[str, Operation | None]:
     """Every address of the console that takes a form, and the operation that its fields are for."""
     operations = shown(engine.catalogue.operations, "http")
     nothing = cast(Any, None)
-    console = Console(engine, "default", nothing, nothing, nothing)
-    posted = [route.path for route in console.routes() if route.method == "POST"]
+    sign_in = SignIn(engine, "default", nothing, nothing, nothing)
+    console = Console(engine, sign_in, nothing, nothing)
+    posted = [route.path for route in (*console.routes(), *sign_in.routes()) if route.method == "POST"]
     found: dict[str, Operation | None] = {}
     for path in posted:
         if path == "/do/{operation}":

@@ -17,7 +17,7 @@ from threadline.kernel.time import DAY
 from threadline.settings import Settings
 from threadline.surfaces.console.frame import FILTERS, static
 from threadline.surfaces.console.screens import screens
-from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.addresses.sign_in import COOKIE
 from threadline.surfaces.http.server.application import Application
 
 LISTS = tuple(each for each in screens() if "{" not in each.path)
@@ -199,6 +199,30 @@ def test_the_cookie_is_for_https_alone_where_the_browser_came_by_it(
     assert ("secure" in answer.headers["set-cookie"].lower()) == is_secure
 
 
+def test_an_error_is_a_page_to_who_opens_an_address_and_a_document_to_programs(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(engine)
+    opens = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path, headers, is_page in (
+        ("/nothing-here", opens, True),
+        ("/nothing-here", {"accept": "application/json"}, False),
+        ("/v1/nothing", opens, False),
+    ):
+        answer = client.get(path, headers=headers)
+        assert (answer.status_code, answer.headers["content-type"].startswith("text/html")) == (404, is_page), path
+        assert ("nothing at this address" in answer.text, unsafe(answer.text) if is_page else []) == (True, [])
+
+    def fail(*args: object) -> None:
+        raise RuntimeError("the secret inside")
+
+    monkeypatch.setattr("threadline.surfaces.http.addresses.console.Console._page", fail)
+    broken = client.get("/people", headers=opens)
+    assert (broken.status_code, broken.headers["content-type"].startswith("text/html")) == (500, True)
+    assert "its log tells more" in broken.text
+    assert "secret" not in broken.text
+
+
 def test_looking_at_a_page_changes_nothing_and_is_not_in_the_audit_log(engine: Engine) -> None:
     client = signed_in(engine)
     assert tag(client, csrf_of(client, engine)) == 303
@@ -347,7 +371,7 @@ def test_fields_for_days_and_times_take_any_text_of_one(text: str, day: str, tim
 
 def test_instants_are_asked_for_by_fields_for_them_and_arrive(engine: Engine) -> None:
     client = signed_in(engine)
-    types = {a.get("name"): a.get("type") for tag, a in elements(client.get("/alerts").text) if tag == "input"}
+    types = {a.get("name"): a.get("type") for tag, a in elements(client.get("/alerts/new").text) if tag == "input"}
     assert (types["start"], types["stop"]) == ("datetime-local", "datetime-local")
     form = {"id": "sale", "title": "Sale", "start": "2026-03-02T10:30", "_csrf": csrf_of(client, engine)}
     written = client.post("/do/alerts_write", data=form, headers={"Accept": "application/json"})

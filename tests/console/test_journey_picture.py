@@ -143,4 +143,4 @@ mail: {senders: {shop: {from: a@example.com}}, templates: {hello: {subject: Hi, 
     assert "if plan is" in page
     assert 'class="runs">3<' in part
     assert "−1" in part
-    assert "exit on" in part
+    assert "exit condition met" in part

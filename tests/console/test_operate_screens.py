@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.policy import Timer
 from threadline.kernel.store import Batch
-from threadline.kernel.time import HOUR, MINUTE
+from threadline.kernel.time import HOUR, MINUTE, format_time
+from threadline.surfaces.console.queues import queues, receiver
 from threadline.surfaces.console.screens import screens
 from threadline.surfaces.python.embedded import Threadline
 
@@ -70,6 +72,51 @@ def test_a_timer_says_what_it_is_for_and_whom_it_is_about_and_its_key_in_a_detai
     assert unsafe(page) == []
 
 
+SEGMENTS = """
+segments:
+  fresh: {when: {field: features.recency_days, less_than: 2}}
+  lapsed: {when: {field: features.recency_days, greater_than: 2}}
+"""
+
+
+def test_a_timer_of_segments_says_which_one_may_be_entered_or_left_then(tmp_path: Path) -> None:
+    file = tmp_path / "threadline.yaml"
+    file.write_text(SEGMENTS)
+    with opened(file) as engine:
+        shop = Threadline(engine)
+        at = format_time(NOW - HOUR)
+        shop.track("ada", "purchase_completed", {"total": 5, "currency": "EUR"}, occurred_at=at)
+        shop.track("bob", "purchase_completed", {"total": 5, "currency": "EUR"}, occurred_at=at)
+        bob = thread_id("default", Identifier("user_id", "bob"))
+        early = Timer(key="early", due_at=NOW + MINUTE, data={})
+        assert engine.store.commit([Batch(writes=[timer_put("default", bob, "segments", early)])]) == [None]
+        page = signed_in(engine).get("/timers").text
+    assert "segments_of" not in page, "the page by hand is one call"
+    assert re.findall(r"Looks at segments again|[^<\n]* the segment [^<\n]*", page) == [
+        "Looks at segments again",
+        "May leave the segment fresh; May enter the segment lapsed",
+        "May leave the segment fresh; May enter the segment lapsed",
+    ]
+
+
+def test_calls_to_addresses_in_rules_are_one_queue_and_each_is_shown_with_its_host() -> None:
+    busy = {"retried": 1, "state": "open", "oldest": None}
+    listed = {
+        "queues": [
+            queue("crm", **busy),
+            {**queue("url.0", waiting=2, **busy), "oldest": "2026-01-02T00:00:00Z"},
+            {**queue("url.3", waiting=1, parked=4, **busy), "oldest": "2026-01-01T00:00:00Z", "state": "resting"},
+        ]
+    }
+    merged = queues(Answering({"effects_queues": listed}))  # type: ignore[arg-type]
+    assert [each["name"] for each in merged] == ["crm", "Addresses in rules"]
+    assert (merged[1]["waiting"], merged[1]["retried"], merged[1]["parked"]) == (3, 2, 4)
+    assert (merged[1]["oldest"], merged[1]["state"]) == ("2026-01-01T00:00:00Z", "resting")
+    assert receiver("url.2", "https://ada:secret@hooks.example.com:8443/a?b=c") == "hooks.example.com:8443"
+    assert receiver("url.2", "https://[broken") == receiver("url.2", None) == "Addresses in rules"
+    assert (receiver("crm", "https://crm.example.com"), receiver("", None)) == ("crm", "No destination")
+
+
 def test_only_a_list_with_buttons_has_a_column_for_them():
     with opened() as engine:
         shop = Threadline(engine)
@@ -98,11 +145,14 @@ ANSWERS = {
 class Answering:
     """What a screen asks, answered from a table."""
 
+    def __init__(self, answers: dict[str, Any] = ANSWERS) -> None:
+        self.answers = answers
+
     def ask(self, name: str, **values: Any) -> Any:
-        return ANSWERS[name]
+        return self.answers[name]
 
     def ask_or(self, default: Any, name: str, **values: Any) -> Any:
-        return ANSWERS[name]
+        return self.answers[name]
 
 
 def test_health_lists_queues_in_which_something_waits_and_counts_the_others():
@@ -111,7 +161,14 @@ def test_health_lists_queues_in_which_something_waits_and_counts_the_others():
     assert checks == [
         ("search", "good"),
         ("queue mail", "good"),
-        ("queue of no name", "bad"),
+        ("queue No destination", "bad"),
         ("queues", "good"),
         ("jobs", "good"),
     ]
+
+
+def test_what_is_not_well_says_so_in_a_sentence_and_what_to_do():
+    health = next(each for each in screens() if each.name == "health")
+    checks = health.load(Answering())["checks"]  # type: ignore[arg-type]
+    assert [each["title"] for each in checks if not each["sentence"].endswith(".")] == []
+    assert [each["title"] for each in checks if each["state"] != "good" and not each["to_do"]] == []

@@ -49,6 +49,12 @@ def event(type: str, cause: str = "", /, **properties: Any) -> dict[str, Any]:
         ("threadline.effect_done", {}, "Effect done", ""),
         ("record_played", {"artist": "Can", "minutes": 1_234}, "Record played", "artist Can · minutes 1,234"),
         ("tag_added", {"tag": {"a": 1}}, "Tag added", ""),
+        (
+            "address_suppressed",
+            {"address": "no_one@mail.example.com", "reason": "manual"},
+            "no_one@mail.example.com gets no mail any more: manual",
+            "",
+        ),
     ],
 )
 def test_an_event_is_a_sentence_where_it_has_what_the_sentence_names(

@@ -41,7 +41,7 @@ def test_designs_have_the_units_of_the_page_about_dynamodb() -> None:
 
 def test_a_million_messages_cost_what_a_hand_reckons() -> None:
     script = runpy.run_path(str(SCRIPT))
-    dynamodb = 5.3 * 0.625 + 0.6 * 0.125
+    dynamodb = 5.1 * 0.625 + 0.6 * 0.125
     queue = 0.3 * 0.40
     seconds = 1e6 * (0.69 / (1024 / 1769) + 57 * 5 / 100) / 1e3
     function = seconds * 0.0000133334 + 1e4 * 0.20e-6 + 1e4 * 0.5e-6 * 0.50

@@ -13,6 +13,7 @@ _FENCE = re.compile(
 )
 _NOT_RUN = re.compile(r"<!-- not run: (?P<why>[^\n]+) -->\s*\Z")
 _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_LINK_IN_CODE = re.compile(r"`[^`\n]*\]\([^`\n]*`")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _NAMED_PATH = re.compile(r"`((?:src|tests|bench|deploy|docs|requirements|\.ci)/[\w./-]+)`")
 
@@ -46,8 +47,8 @@ def snippets(text: str) -> list[Snippet]:
 
 
 def links(text: str) -> list[str]:
-    """The targets of all links and pictures outside of fenced blocks."""
-    return [match["target"] for match in _LINK.finditer(_FENCE.sub("", text))]
+    """The targets of all links and pictures outside of code."""
+    return [match["target"] for match in _LINK.finditer(_LINK_IN_CODE.sub("", _FENCE.sub("", text)))]
 
 
 def named_paths(text: str) -> list[str]:

@@ -33,6 +33,7 @@ COMMAND_SECONDS_MAX = 60
 START_SECONDS_MAX = 60
 
 _LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+_SAVED = re.compile(r"# (?P<yaml>[\w-]+\.yaml)\n|<!-- (?P<html>[\w-]+\.html) -->\n")
 _COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
@@ -72,9 +73,9 @@ class Session:
             json.loads(code)
         elif snippet.language == "yaml":
             yaml.safe_load(code)
-            # The reader saves what names its file in its first line.
-            if file := re.match(r"# ([\w-]+\.yaml)\n", code):
-                (self.folder / file[1]).write_text(code)
+        # The reader saves what names its file in its first line.
+        if file := _SAVED.match(code):
+            (self.folder / (file["yaml"] or file["html"])).write_text(code)
 
     def close(self) -> None:
         """End the servers that the page started, and no other process."""

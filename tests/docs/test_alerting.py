@@ -15,8 +15,7 @@ from threadline import app
 from threadline.capabilities.foundation.events.operations.record import record
 from threadline.settings import Settings
 from threadline.surfaces.http.addresses.appaction import ANONYMOUS_PATH, USER_PATH
-from threadline.surfaces.http.events.cloudevents import PATH as CLOUDEVENTS_PATH
-from threadline.surfaces.http.events.segment import Segment
+from threadline.surfaces.http.events.ingest import CLOUDEVENTS_PATH, Segment
 from threadline.surfaces.http.server.application import Application
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -60,6 +59,12 @@ def test_paths_named_in_prose_exist(page: Path) -> None:
     assert [path for path in named_paths(page.read_text()) if not (ROOT / path).exists()] == []
 
 
+@of_each_page
+def test_tests_named_in_prose_exist(page: Path) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", page.read_text())
+    assert [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text()] == []
+
+
 def test_no_table_stands_in_the_docs_twice() -> None:
     # A merge once left the table of errors on the page of HTTP three times.
     seen: dict[str, str] = {}
@@ -77,22 +82,6 @@ def test_the_map_names_what_is_there() -> None:
     assert [
         path for path in named if not (ROOT / "src" / "threadline" / path.removeprefix("src/threadline/")).exists()
     ] == []
-
-
-def test_every_page_is_in_the_contents() -> None:
-    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    listed = set(re.findall(r"[\w/-]+\.md", str(nav)))
-    assert {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")} == listed
-
-
-def test_the_pages_are_rendered_without_a_warning(tmp_path: Path) -> None:
-    # `make docs` once failed by links that led out of the folder, to what the rendered pages lack.
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "site" / "index.html").exists()
 
 
 @of_each_page
@@ -224,6 +213,8 @@ def test_a_page_is_one_session(tmp_path: Path) -> None:
     session.run(snippet("console", "$ echo kept > file\n$ cat file\nk...t\n"))
     session.run(snippet("yaml", "# threadline.yaml\na: 1\n"))
     session.run(snippet("console", "$ tail -1 threadline.yaml\na: 1\n"))
+    session.run(snippet("html", "<!-- page.html -->\n<p>8787</p>\n"))
+    session.run(snippet("console", f"$ tail -1 page.html\n<p>{session.port}</p>\n"))
     with pytest.raises(AssertionError, match="wanted"):
         session.run(snippet("console", "$ cat file\nlost\n"))
 

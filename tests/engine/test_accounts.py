@@ -10,10 +10,11 @@ from threadline.engine import passwords
 from threadline.engine.accounts import ACCOUNT, SESSION, SESSION_LENGTH, Accounts
 from threadline.engine.credentials import Credential, Credentials, fixed_credentials
 from threadline.engine.passwords import FAILURES_WITHIN, SIGN_IN_FAILURES, Hasher
+from threadline.engine.signer import Signer
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound, TooManyRequests, Unauthorized
 from threadline.kernel.limits import SESSIONS_MAX, SIGN_IN_FAILURES_MAX
 from threadline.kernel.store import Store, scan_pages
-from threadline.kernel.time import DAY, MINUTE
+from threadline.kernel.time import MINUTE
 from threadline.stores.memory import MemoryStore
 
 PASSWORD = "correct horse battery"
@@ -37,7 +38,7 @@ def clock() -> Clock:
 def opened(clock: Clock, store: Store | None = None, fixed: Sequence[Credential] = ()) -> Accounts:
     """The accounts of a store, with a cheap hash."""
     store = store or MemoryStore()
-    made = Accounts(store, clock, Credentials(store, clock, fixed))
+    made = Accounts(store, clock, Credentials(store, clock, fixed), Signer(store))
     made.hasher.cost, made.hasher.rounds = 16, 1
     return made
 
@@ -149,7 +150,7 @@ def test_a_session_ends_when_it_says_in_the_cache_too(clock):
     assert accounts.find(secret)
     clock.now += 1
     assert accounts.find(secret) is None
-    clock.now -= DAY
+    clock.now -= SESSION_LENGTH
     assert accounts.find(secret)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,14 +15,19 @@ from tests.engine.test_dispatch import NOW, Box, Clock, tell, types
 from tests.engine.test_dispatch import POLICY as CARE
 from tests.engine.test_ranks import BOARD, Writer
 from threadline.capabilities.profile.people.definition import rules
+from threadline.engine.accounts import Accounts
 from threadline.engine.credentials import Credentials
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.unknown import over
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.password_links import PasswordLinks
 from threadline.engine.scheduled import OUTBOX, due_of, effect_id, shard_of
+from threadline.engine.signer import Signer
+from threadline.kernel.errors import Unauthorized
 from threadline.kernel.event import event_id
+from threadline.kernel.limits import SESSIONS_MAX
 from threadline.kernel.outbox import CircuitState
 from threadline.kernel.policy import Effect, Policy
 from threadline.kernel.preparation import Postponed, Prepared
@@ -28,12 +35,13 @@ from threadline.kernel.sender import (
     EFFECT_PARKED,
     EFFECT_UNKNOWN,
     POSTPONED_SECONDS_MAX,
+    REST_SECONDS_FIRST,
     REST_SECONDS_MAX,
     Outcome,
     Queue,
 )
 from threadline.kernel.store import scan_pages
-from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, believed_until
+from threadline.kernel.time import CLOCK_SKEW_MAX, DAY, HOUR, MINUTE, SECOND, believed_until
 from threadline.senders.hosts import Hosts
 from threadline.stores.memory import MemoryStore
 
@@ -134,32 +142,37 @@ def test_whoever_alone_can_write_waits_for_no_other_process(clock: Clock, owner:
 # --- rests ------------------------------------------------------------------------------------
 
 
-def test_a_destination_rests_no_longer_than_the_longest_rest_from_now() -> None:
-    longest = REST_SECONDS_MAX * SECOND
-    assert CircuitState(rests=1, rest_until=NOW + longest).rests_at(NOW)
-    assert not CircuitState(rests=1, rest_until=NOW + longest + 1).rests_at(NOW)
+@pytest.mark.parametrize(
+    ("rests", "seconds"), [(1, REST_SECONDS_FIRST), (2, 2 * REST_SECONDS_FIRST), (9, REST_SECONDS_MAX)]
+)
+def test_a_destination_rests_no_longer_than_this_rest_lasts_and_what_clocks_differ_by(rests: int, seconds: int) -> None:
+    longest = seconds * SECOND + CLOCK_SKEW_MAX
+    assert CircuitState(rests=rests, rest_until=NOW + longest).rests_at(NOW)
+    assert not CircuitState(rests=rests, rest_until=NOW + longest + 1).rests_at(NOW)
     assert not CircuitState().rests_at(NOW)
 
 
-def test_what_was_skipped_while_the_clock_was_ahead_is_looked_at_again(clock: Clock) -> None:
+@pytest.mark.parametrize("ahead", [AHEAD, 90 * SECOND])
+def test_what_was_skipped_while_the_clock_was_ahead_is_looked_at_again(clock: Clock, ahead: int) -> None:
     senders: dict[str, Any] = {}
     engine = on(clock)
     dispatcher = Dispatcher(engine, senders, "one")
     tell(engine, "write")
-    clock.now += AHEAD
+    clock.now += ahead
     assert dispatcher.run_once() == 0, "it has no sender here"
-    clock.now -= AHEAD - SECOND
+    clock.now -= ahead - SECOND
     senders["box"] = Box()
     assert dispatcher.run_once() == 1
 
 
-def test_a_host_that_rests_is_called_again_after_the_clock_is_set_back(clock: Clock) -> None:
+@pytest.mark.parametrize("ahead", [AHEAD, 90 * SECOND])
+def test_a_host_that_rests_is_called_again_after_the_clock_is_set_back(clock: Clock, ahead: int) -> None:
     hosts = Hosts(clock)
-    clock.now += AHEAD
+    clock.now += ahead
     for _ in range(5):
         hosts.heard("crm.example", failing=True)
     assert hosts.wait("crm.example") > 0
-    clock.now -= AHEAD
+    clock.now -= ahead
     assert hosts.wait("crm.example") == 0.0
 
 
@@ -253,6 +266,42 @@ def test_an_effect_that_is_unknown_since_a_day_to_come_is_resolved_after_its_que
     assert dispatcher.run_once() == 1
     assert not over(engine.store, "letters", clock.now + DAY, 10)
     assert EFFECT_UNKNOWN in types(engine)
+
+
+# --- sessions ---------------------------------------------------------------------------------
+
+
+def accounts_of(clock: Clock) -> Accounts:
+    store = MemoryStore()
+    accounts = Accounts(store, clock, Credentials(store, clock), Signer(store))
+    accounts.hasher.cost, accounts.hasher.rounds = 16, 1
+    accounts.create("shop", "ada", "correct horse battery", "admin")
+    return accounts
+
+
+def test_sessions_links_and_steps_of_signing_in_of_a_day_to_come_are_over(clock: Clock) -> None:
+    accounts = accounts_of(clock)
+    links, account = PasswordLinks(accounts), accounts.account("shop", "ada")
+    for ahead, good in ((MINUTE, True), (AHEAD, False)):
+        clock.now += ahead
+        secret, ticket = accounts.begin(account).secret, accounts.ticket("code", account)
+        _, link = links.make("shop", "ada")
+        clock.now -= ahead
+        assert (accounts.find(secret) is not None) == good
+        for check in (partial(links.account_of, link), partial(accounts.of_ticket, "code", ticket)):
+            with nullcontext() if good else pytest.raises(Unauthorized):
+                check()
+
+
+def test_sessions_of_a_day_to_come_push_out_no_newer_ones(clock: Clock) -> None:
+    accounts = accounts_of(clock)
+    account = accounts.account("shop", "ada")
+    clock.now += AHEAD
+    for _ in range(SESSIONS_MAX):
+        accounts.begin(account)
+    clock.now -= AHEAD
+    opened = [accounts.begin(account).secret for _ in range(3)]
+    assert [accounts.find(secret) is not None for secret in opened] == [True] * 3
 
 
 # --- caches -----------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from threadline.engine import gc_deferred as collecting
-from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine import interpreter as collecting
+from threadline.engine.interpreter import gc_deferred
 
 USUAL = 700
 
@@ -70,7 +70,7 @@ def test_it_comes_after_as_many_further_objects_as_usual() -> None:
 def test_it_comes_to_long_work_too() -> None:
     gc.collect()
     with collections() as found, gc_deferred():
-        made: list[list[int]] = [[] for _ in range(2 * collecting._OBJECTS)]
+        made: list[list[int]] = [[] for _ in range(2 * collecting._DEFERRED_OBJECTS)]
         assert 1 <= len(found) <= 3
     del made
 
@@ -80,9 +80,9 @@ def test_it_is_back_when_the_last_is_done_however_they_overlap() -> None:
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert threshold() == collecting._OBJECTS, "somebody is still at work"
+    assert threshold() == collecting._DEFERRED_OBJECTS, "somebody is still at work"
     second.__exit__(None, None, None)
-    assert USUAL <= threshold() < collecting._OBJECTS
+    assert USUAL <= threshold() < collecting._DEFERRED_OBJECTS
 
 
 def test_what_the_process_chooses_is_kept() -> None:
@@ -92,7 +92,7 @@ def test_what_the_process_chooses_is_kept() -> None:
     with gc_deferred():
         pass
     assert 5_000 <= threshold() < 5_000 + USUAL
-    for off in (0, 10 * collecting._OBJECTS):
+    for off in (0, 10 * collecting._DEFERRED_OBJECTS):
         gc.set_threshold(off)
         with gc_deferred():
             assert threshold() == off
@@ -113,7 +113,7 @@ def test_it_comes_when_answer_after_answer_is_held() -> None:
     gc.collect()
     held = []
     with collections() as found:
-        for _ in range(2 * collecting._OBJECTS // USUAL):
+        for _ in range(2 * collecting._DEFERRED_OBJECTS // USUAL):
             with gc_deferred():
                 held.append([[] for _ in range(USUAL)])
     assert 1 <= len(found) <= 3
@@ -131,4 +131,4 @@ def test_it_is_back_after_many_at_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert USUAL <= threshold() < collecting._OBJECTS
+    assert USUAL <= threshold() < collecting._DEFERRED_OBJECTS

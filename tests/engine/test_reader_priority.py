@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.laws.staging import engine
-from threadline.engine import reader_priority as right_of_way
-from threadline.engine.reader_priority import ReaderPriority
+from threadline.engine import interpreter as right_of_way
+from threadline.engine.interpreter import ReaderPriority
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import parse_time
 from threadline.stores.memory import MemoryStore
@@ -129,7 +129,7 @@ def test_a_read_that_fails_gives_the_way_back(patient: None) -> None:
 def test_a_long_read_does_not_keep_events_from_being_recorded() -> None:
     """Not even one that records itself: it waits for its own end, but not for ever."""
     on = engine(MemoryStore())
-    with on.reading():
+    with on.recorder.readers.reading():
         receipts = on.recorder.record([event(str(number)) for number in range(200)])
     assert {each.status for each in receipts} == {"accepted"}
 
@@ -137,7 +137,7 @@ def test_a_long_read_does_not_keep_events_from_being_recorded() -> None:
 def test_a_writer_lets_a_read_go_first_between_two_events(patient: None) -> None:
     on = engine(MemoryStore())
     recorded = threading.Event()
-    with on.reading():
+    with on.recorder.readers.reading():
         writer = started(lambda: (on.recorder.record([event("1"), event("2")]), recorded.set()))
         assert not recorded.wait(0.1)
         assert on.store.feed() == []

@@ -54,6 +54,27 @@ def test_feed_and_threads_agree_after_joins_and_erased_events() -> None:
     assert verify(on).faults == []
 
 
+def _with_id(feed_entry: FeedEntry, id: str) -> FeedEntry:
+    return feed_entry._replace(entry=feed_entry.entry._replace(id=id))
+
+
+@pytest.mark.parametrize("id", ["", "g" * 32, "\0" * 32])
+def test_event_whose_id_is_damaged_is_named_and_the_rest_is_verified(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    on = recorded(Clock())
+    damaged = [feed_entry.entry.id for feed_entry in feed_pages(on.store)][4]
+    feed = on.store.feed
+
+    def read(cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
+        entries = feed(cursor, limit)
+        return [_with_id(entry, id) if entry.entry.id == damaged else entry for entry in entries]
+
+    monkeypatch.setattr(on.store, "feed", read)
+    verified = verify(on)
+    assert [damage.feed_entry.entry.id for damage in verified.damaged] == [id]
+    assert verified.events == 9
+    assert not verified.is_whole
+
+
 def test_event_that_the_feed_lacks_is_named_with_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     on = recorded(Clock())
     lost = [feed_entry.entry for feed_entry in feed_pages(on.store)][4]

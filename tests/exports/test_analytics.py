@@ -19,7 +19,9 @@ from tests import forked
 from threadline.exports.analytics import answering
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.curated import people as curated
+from threadline.exports.curated import writing
 from threadline.exports.curated.reading import opened
+from threadline.exports.lake import log_copy
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
@@ -35,7 +37,8 @@ TAIL = 20
 ASKING = """
 import sys, threadline
 from threadline.exports.analytics import answering
-answering.TAIL_EVENTS = answering.BEHIND_EVENTS_MAX = 20
+from threadline.exports.lake import log_copy
+log_copy.TAIL_EVENTS = answering.BEHIND_EVENTS_MAX = 20
 with threadline.open(sys.argv[1], readonly=True) as shop:
     print("open", flush=True)
     for line in sys.stdin:
@@ -46,7 +49,7 @@ with threadline.open(sys.argv[1], readonly=True) as shop:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "TAIL_EVENTS", TAIL)
+    monkeypatch.setattr(log_copy, "TAIL_EVENTS", TAIL)
     monkeypatch.setattr(answering, "BEHIND_EVENTS_MAX", TAIL)
 
 
@@ -90,7 +93,7 @@ def test_a_question_that_takes_too_long_ends_and_the_next_is_answered(
 
 
 def test_a_question_is_answered_while_the_copy_is_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "FILES_MAX", 0)
+    monkeypatch.setattr(log_copy, "FILES_MAX", 0)
     monkeypatch.setattr(answering, "BEHIND_EVENTS_MAX", 10 * TAIL)
     begun, may_end = threading.Event(), threading.Event()
 
@@ -103,7 +106,7 @@ def test_a_question_is_answered_while_the_copy_is_put_together(tmp_path: Path, m
         shop.record(events(0, 30))
         assert people(shop) == 5
         shop.record(events(100, 130))
-        monkeypatch.setattr(answering, "compact", slowly)
+        monkeypatch.setattr(log_copy, "compact", slowly)
         keeping: Any = shop.engine.analytics
         worker = threading.Thread(target=keeping.catch_up, args=(1_000,))
         worker.start()
@@ -123,17 +126,16 @@ def test_a_question_does_not_wait_for_a_worker_that_brings_much_into_the_copy(
 ) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
-    def slowly(*given: Any, limit: int | None = None) -> None:
-        if threading.current_thread() is worker:
-            begun.set()
-            assert may_end.wait(30)
-        sync(*given, limit=limit)
+    def slowly(*given: Any, **options: Any) -> None:
+        begun.set()
+        assert may_end.wait(30)
+        sync(*given, **options)
 
     with threadline.open(tmp_path / "shop.db") as shop:
         shop.record(events(0, 30))
         assert people(shop) == 5
         shop.record([{**each, "identifiers": {"user_id": each["key"]}} for each in events(100, 200)])
-        monkeypatch.setattr(answering, "sync", slowly)
+        monkeypatch.setattr(log_copy, "sync", slowly)
         keeping: Any = shop.engine.analytics
         worker = threading.Thread(target=keeping.catch_up, args=(1_000,))
         worker.start()
@@ -163,7 +165,7 @@ def test_after_any_changes_the_next_answer_is_that_of_somebody_who_asks_for_the_
     changes: list[tuple[str, int]], tail: int
 ) -> None:
     with threadline.open("memory:") as shop, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(answering, "TAIL_EVENTS", tail)
+        patched.setattr(log_copy, "TAIL_EVENTS", tail)
         patched.setattr(answering, "BEHIND_EVENTS_MAX", tail)
         patched.setattr(answering, "NEWER_FILES_MAX", 6)
         asked = DuckAnalytics(shop.engine)
@@ -334,7 +336,7 @@ def test_a_lake_answers_as_the_store_does_and_the_query_shown_gives_its_rows(tmp
 
 
 def test_what_was_folded_for_many_is_folded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "FOLDED_MAX", 4)
+    monkeypatch.setattr(writing, "FOLDED_MAX", 4)
     folded: list[str] = []
     rows_of = curated.rows_of
     monkeypatch.setattr(

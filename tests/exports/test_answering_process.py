@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 import threadline
-from tests.exports.test_analytics import ROWS, events
+from tests.exports.test_analytics import ROWS, contents, events
 from tests.servers import postgres
 from threadline.app import migrate, open_engine, reopen
+from threadline.exports.analytics import answering_process
 from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.kernel.errors import InvalidValue, Unavailable
@@ -164,6 +165,32 @@ def test_columns_that_are_there_are_kept_up_without_a_question(tmp_path: Path) -
         columns = tmp_path / "shop.db-analytics"
         before = sum(1 for each in columns.rglob("*.parquet"))
         eventually(lambda: sum(1 for each in columns.rglob("*.parquet")) > before)
+
+
+def test_when_nobody_asks_it_ends_and_comes_back_with_a_question_an_erasure_and_many_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering_process, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(answering_process, "LEFT_EVENTS_MAX", 40)
+    columns = tmp_path / "shop.db-analytics"
+    with serving(tmp_path / "shop.db") as (shop, process):
+        shop.record(events(0, 10_000))
+        assert process.query("default", COUNT, {}).rows == [(10_000, 5)]
+        eventually(lambda: process._running is None)
+        shop.record(events(20_000, 20_010))
+        assert not process.is_begun, "a few events wait for the next question"
+        assert process.query("default", COUNT, {}).rows == [(10_010, 5)]
+        eventually(lambda: process._running is None)
+        shop.record(events(30_000, 30_040))
+        assert process.is_begun
+        process.catch_up(1_000)
+        eventually(lambda: process._running is None)
+        assert "secret-1" in contents(columns)
+        shop.people.erase("user-1")
+        assert process.is_begun
+        monkeypatch.setattr(answering_process, "IDLE_SECONDS", 600.0)  # it is to have the time to start
+        process.catch_up(1_000)
+        eventually(lambda: "secret-1" not in contents(columns))
 
 
 def test_it_goes_by_the_definitions_that_are_in_force_and_not_by_what_stands_in_the_files_since(tmp_path: Path) -> None:

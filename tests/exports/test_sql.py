@@ -5,29 +5,40 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import threadline
 from tests.cdnow import messages, tell
-from tests.exports.curated_stage import ask, ask_all, engine, happenings, lake_in, tables
+from tests.exports.curated_stage import DEFINITIONS, ask, ask_all, engine, happenings, lake_in, tables
 from tests.exports.lake_stage import HOSTILE, MortalStorage, with_schemas
 from tests.laws import staging
 from tests.mortal import Killed
 from tests.surfaces.cli_stage import call, composed, store
+from threadline.engine.engine import Engine
 from threadline.exports import duck
+from threadline.exports.curated import writing
+from threadline.exports.curated.commands import LakeCommands
 from threadline.exports.curated.reading import QUERIES, opened
 from threadline.exports.curated.writing import curate
+from threadline.exports.lake import log_copy
+from threadline.exports.lake import sync as syncing
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.reading import read_range
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
-from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.store import feed_pages
 from threadline.stores.memory import MemoryStore
 
 pytest.importorskip("duckdb")
@@ -252,6 +263,85 @@ def test_types_that_threadline_declares_have_columns_with_and_without_events() -
         {"p_points": 7, "p_rule": "welcome", "p_table": None}
     ]
     assert ask(on, None, "SELECT p_journey, p_n FROM typed.journey_moved") == []
+
+
+ROWS = "SELECT type, person, day, count(*) AS n FROM events WHERE type <> 'person_erased' GROUP BY ALL ORDER BY ALL"
+FOLDED = "SELECT person, day, f_order, f_monetary_total FROM feature_vectors ORDER BY ALL"
+EVENTS = "SELECT count(*) AS n FROM events"
+
+
+@given(st.integers(), st.lists(st.sampled_from(["record", "merge", "split", "erase", "ask"]), min_size=3, max_size=10))
+def test_without_a_lake_what_queries_keep_answers_as_the_log_does(seed: int, changes: list[str]) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(log_copy, "TAIL_EVENTS", 5)
+        patched.setattr(writing, "FOLDED_MAX", 2)
+        random, store = Random(seed), MemoryStore()
+        on = engine(store)
+        kept = LakeCommands("", Path(folder, "columns"), "default", _no_catalogue)
+        on.recorder.record(happenings(random, 12))
+        for number, change in enumerate([*changes, "ask", "define", "ask"]):
+            user, other = (f"user_id:u{random.randrange(5)}" for _ in range(2))
+            with suppress(NotFound, InvalidValue, Conflict):
+                if change == "record":
+                    on.recorder.record(happenings(random, 8))
+                elif change == "merge":
+                    on.identity.merge("default", user, other, request=f"{number}", force=True)
+                elif change == "split":
+                    on.identity.split("default", user, [other], request=f"{number}")
+                elif change == "erase":
+                    on.erasures.run("default", on.erasures.begin("default", user).id)
+                elif change == "define":
+                    on = engine(store, DEFINITIONS + "  late: {aggregate: count, events: product_viewed}\n")
+            if change == "ask":
+                for query in (ROWS, FOLDED):
+                    assert _rows(kept, on, query) == ask(on, None, query)
+
+
+def test_without_a_lake_the_second_query_reads_what_is_new_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_copy, "TAIL_EVENTS", 20)
+    on, columns = engine(MemoryStore()), tmp_path / "columns"
+    on.recorder.record(happenings(Random(1), 15, workspaces=("default",)))
+    kept, steps = LakeCommands("", columns, "default", _no_catalogue), list[tuple[int, int]]()
+    assert len(_rows(kept, on, EVENTS)) == 1
+    assert not columns.exists()  # all of it is read quickly
+    on.recorder.record(happenings(Random(2), 25, workspaces=("default",)))
+    entries = sum(1 for _ in feed_pages(on.store))
+    for _ in range(2):
+        with kept.query(on, EVENTS, lambda done, total: steps.append((done, total))) as (_, rows):
+            assert list(rows) == [[row["n"]] for row in ask(on, None, EVENTS)]
+    assert steps == [(entries, 0)]
+    on.recorder.record(happenings(Random(3), 2, workspaces=("default",)))
+    expected, begun = ask(on, None, EVENTS), set[int]()
+
+    def noted(store: Any, manifest: Any, most: int) -> Any:
+        begun.add(manifest.position)
+        return read_range(store, manifest, most)
+
+    monkeypatch.setattr(syncing, "read_range", noted)
+    assert _rows(kept, on, EVENTS) == expected
+    assert min(begun) == entries
+
+
+def test_where_nothing_can_be_kept_a_query_is_answered_from_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_copy, "TAIL_EVENTS", 5)
+    on = engine(MemoryStore())
+    on.recorder.record(happenings(Random(1), 40))
+    (tmp_path / "file").write_text("no folder can be made here")
+    kept = LakeCommands("", tmp_path / "file", "default", _no_catalogue)
+    assert _rows(kept, on, EVENTS) == ask(on, None, EVENTS)
+
+
+def _no_catalogue(texts: Any) -> Any:
+    raise AssertionError("a query folds by the definitions in force")
+
+
+def _rows(kept: LakeCommands, on: Engine, query: str) -> list[dict[str, Any]]:
+    with kept.query(on, query) as (names, rows):
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def test_what_there_is_is_listed_and_described_without_folding_anybody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from threadline.engine.interpreter import gc_deferred
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "threadline"
 
@@ -24,8 +26,16 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Its syntax; reading that of all files takes ten seconds, so each file waits until it is asked for."""
-        return ast.parse(self.text)
+        """Its syntax, when somebody first asks for it."""
+        # The collector would look through the nodes of all files again and again, which takes longer than to read them.
+        with gc_deferred():
+            return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of its syntax, found once: two dozen tests ask for them, and there are a million."""
+        with gc_deferred():
+            return tuple(ast.walk(self.tree))
 
     @property
     def room(self) -> str:
@@ -61,7 +71,7 @@ def rooms() -> set[str]:
 def imports(source: Source) -> set[str]:
     """Top-level names of all modules that a file imports, wherever in the file it does so."""
     found = set()
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -77,7 +87,7 @@ def definitions(source: Source) -> tuple[tuple[str, int], ...]:
 
 def _definitions(source: Source) -> Iterator[tuple[str, int]]:
     yield Path(source.path).stem, 1
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef | Function):
             yield node.name, node.lineno
         elif isinstance(node, ast.arg):
@@ -97,7 +107,7 @@ def words(name: str) -> list[str]:
 
 def public_methods(source: Source) -> Iterator[tuple[str, int]]:
     """Each class, and how many public methods it has."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
             yield node.name, sum(not each.name.startswith("_") for each in methods)
@@ -105,15 +115,16 @@ def public_methods(source: Source) -> Iterator[tuple[str, int]]:
 
 def functions(source: Source) -> Iterator[tuple[str, int]]:
     """Every function of a file and how many lines it has, from its ``def`` to its end."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, Function):
             yield f"{source.path}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+@cache
 def names_used(source: Source) -> set[str]:
     """Names and attributes that a file reads or imports."""
     found = set()
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):

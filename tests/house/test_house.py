@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -96,9 +97,11 @@ DRIVERS = {
     "pyarrow": "wire",
     "re2": "capabilities",
     "redis": "stores",
+    "segno": "surfaces",
     "urllib3": "stores",
     "uvicorn": "surfaces",
     "zen": "capabilities",
+    "zstandard": "stores",
 }
 """Third-party driver -> the rooms in each of which exactly one file knows it."""
 
@@ -185,7 +188,7 @@ def test_pure_rooms_ask_no_calendar_for_the_present() -> None:
         f"{source.path}:{node.lineno} {ast.unparse(node)}"
         for source in sources()
         if source.room in PURE_ROOMS
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}
         if ast.unparse(node.value) in {"datetime", "date", "datetime.datetime", "datetime.date"}
     ]
@@ -203,6 +206,13 @@ def test_files_open_with_their_sign() -> None:
         if not first.endswith((".", ":")) or first.count(" and ") > 2 or not source.text.startswith('"""'):
             wrong.append(f"{source.path}: {first!r}")
     assert wrong == [], "open the file with one line that says what this room is for"
+
+
+def test_no_file_holds_what_a_merge_has_left_open() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    mark = re.compile(rb"^(<{7}|>{7}) \S", re.MULTILINE)
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    assert [str(path) for path in paths if path.is_file() and mark.search(path.read_bytes())] == []
 
 
 def test_files_are_short() -> None:
@@ -228,7 +238,7 @@ def test_capabilities_type_what_they_are_given_of_the_engine() -> None:
         f"{source.path}:{node.lineno} {ast.unparse(node)}"
         for source in sources()
         if source.room == "capabilities"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if (isinstance(node, ast.arg) and node.annotation is not None)
         or (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name))
         if untyped_engine(node)
@@ -370,7 +380,7 @@ def test_the_readers_of_source_see_what_they_look_for(tmp_path: Path) -> None:
     file.write_text("class A:\n    def b(self, engine: Any, c: Any, ports: Ports): ...\n    def _e(self): ...\n")
     few = read(file, tmp_path)
     assert list(public_methods(few)) == [("A", 1)]
-    found = [node for node in ast.walk(few.tree) if isinstance(node, ast.arg) and node.annotation]
+    found = [node for node in few.nodes if isinstance(node, ast.arg) and node.annotation]
     assert [node.arg for node in found if untyped_engine(node)] == ["engine"]
     assert {"load", "x", "y"} <= names_used(source)
     assert words("HTTPServerBase2") == ["http", "server", "base", "2"]

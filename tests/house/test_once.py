@@ -15,9 +15,9 @@ from threadline.stores.memory import MemoryStore
 ENGINE_CHANGED = {
     "src/threadline/engine/erasure/applying.py:erasures.done_again": "the ledger is applied by an engine that is whole",
     "src/threadline/engine/erasure/applying.py:steps.certified": "what is certified goes into the ledger from then on",
-    "src/threadline/surfaces/cli/importing.py:summary.rejected": "a number of that name, and no engine's",
+    "src/threadline/surfaces/importing/recording.py:summary.rejected": "a number of that name, and no engine's",
     "src/threadline/surfaces/http/server/reloading.py:maintenance.reloader": "a server puts its own way to reload in",
-    "src/threadline/surfaces/http/server/reloading.py:maintenance.writer": "the same for definitions that are written",
+    "src/threadline/surfaces/http/server/reloading.py:maintenance.checker": "the same for what is made by hand",
     "src/threadline/surfaces/http/server/reloading.py:shared.refresh_seconds": "two engines write to one store",
 }
 """``path:part.attribute`` -> why an engine is changed after it was made."""
@@ -32,7 +32,7 @@ def dotted(node: ast.AST) -> list[str]:
 
 def assigned(source: Source) -> Iterator[list[str]]:
     """The attributes that a file assigns, as dotted names, without those of ``self`` itself."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             names = dotted(node)
             if len(names) > 2 or names[0] != "self":
@@ -58,13 +58,13 @@ def users_of(names: set[str]) -> set[str]:
 
 def test_the_zone_database_is_read_at_one_place() -> None:
     """A second reader took other names for zones: what one counted by Rome the other counted by UTC."""
-    assert users_of({"ZoneInfo"}) == {"src/threadline/kernel/zones.py"}
+    assert users_of({"ZoneInfo"}) == {"src/threadline/kernel/calendar.py"}
 
 
 def test_which_zone_a_value_or_a_person_has_is_decided_at_one_place() -> None:
     """A second rule sent a mail by another clock than the journey had waited by."""
     readers = {source.path for source in sources() if re.search(r"\btraits\.get\(\"timezone\"\)", source.text)}
-    assert readers == {"src/threadline/kernel/zones.py"}
+    assert readers == {"src/threadline/kernel/calendar.py"}
 
 
 def test_local_days_are_counted_at_one_place() -> None:
@@ -78,7 +78,7 @@ def test_who_is_in_which_arm_is_drawn_at_one_place() -> None:
         source.path
         for source in sources()
         if source.room == "capabilities"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Call) and dotted(node.func) == ["int"] and "short_hash" in ast.unparse(node)
     }
     assert drawn == set()
@@ -114,7 +114,7 @@ CALLERS = {
 def modules_imported(source: Source) -> set[str]:
     """The full names of the modules that a file imports, wherever in the file it does so."""
     names = set[str]()
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -138,7 +138,7 @@ def compared_sources(source: Source) -> list[str]:
     """The comparisons of a file with where an event came from, in Python and in SQL."""
     texts = [
         ast.unparse(node)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Compare) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
     ]
     return [text for text in texts if re.search(r"source_type\b\W{0,4}(=|<>|!=|in\b|IN\b)", text)]
@@ -211,7 +211,7 @@ def test_no_function_stands_twice() -> None:
     """One of two that do the same is mended, and the other goes on."""
     standing: dict[str, set[str]] = {}
     for source in sources():
-        for node in ast.walk(source.tree) if source.room != "testing" else ():
+        for node in source.nodes if source.room != "testing" else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (what := shape(node)):
                 standing.setdefault(what, set()).add(source.path)
     assert {tuple(sorted(paths)) for paths in standing.values() if len(paths) > 1} == set(TWICE)

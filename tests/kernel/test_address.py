@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from threadline.kernel.address import normal_address, parse_address
 from threadline.kernel.errors import InvalidAddress
-from threadline.kernel.former_forms import address_in_event, former_addresses
+from threadline.kernel.identity import address_in_event, former_addresses
 
 NO_ADDRESSES = [
     "", " ", "no", "keine", "none given", "x", "@", "a@", "@x.example", "no@no", "n.a.", "tbd", "http://x.example",

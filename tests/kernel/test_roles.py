@@ -1,4 +1,4 @@
-"""Roles: each may what those before it may; what cannot be undone is an admin's alone."""
+"""Roles: of viewer, marketer, operator and admin each may what those before it may; support may what people ask for."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ import pytest
 from tests.each import each_of
 from threadline.app import operations
 from threadline.kernel.operation import Operation
-from threadline.kernel.roles import ROLES, allows, role_of_scopes
+from threadline.kernel.roles import ROLES, SUPPORTING, Role, allows, role_of_scopes
 
+LADDER: tuple[Role, ...] = ("viewer", "marketer", "operator", "admin")
 OPERATIONS = {operation.name: operation for operation in operations()}
 
 
 @each_of(OPERATIONS.values(), lambda operation: operation.name)
 def test_a_role_may_all_that_a_lesser_role_may(operation: Operation):
-    allowed = [allows(role, operation) for role in ROLES]
+    allowed = [allows(role, operation) for role in LADDER]
     assert allowed == sorted(allowed)
     assert allowed[-1]
     assert allowed[0] == (operation.scope == "read")
+
+
+@each_of(OPERATIONS.values(), lambda operation: operation.name)
+def test_support_may_read_and_do_what_a_person_asks_for_and_nothing_else(operation: Operation):
+    assert allows("support", operation) == (operation.scope == "read" or operation.name in SUPPORTING)
+
+
+def test_the_operations_of_support_are_declared_and_the_ladder_leaves_out_support_alone():
+    assert OPERATIONS.keys() >= SUPPORTING
+    assert set(ROLES) - set(LADDER) == {"support"}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +57,7 @@ def test_a_role_may_all_that_a_lesser_role_may(operation: Operation):
     ],
 )
 def test_the_least_role_that_may_call_an_operation(name, least):
-    assert next(role for role in ROLES if allows(role, OPERATIONS[name])) == least
+    assert next(role for role in LADDER if allows(role, OPERATIONS[name])) == least
 
 
 def test_the_role_of_whoever_signs_in_with_a_token():

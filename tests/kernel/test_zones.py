@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from threadline.capabilities.profile.features.values import week_hour
+from threadline.kernel.calendar import canonical_zone, zone_names, zone_of
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import HOUR
 from threadline.kernel.windows_zones import WINDOWS_ZONES
-from threadline.kernel.zones import canonical_zone, zone_names, zone_of
 from threadline.wire.table_mapping import parse_mapping
 
 

@@ -12,7 +12,12 @@ from tests.kernel.test_address import NO_ADDRESSES
 from threadline.kernel.errors import InvalidAddress, InvalidValue
 from threadline.kernel.operation import Operation
 
-CONSENT = "consent: {topics: {news: {default: opted_in}}}"
+DEFINITIONS = """
+consent: {topics: {news: {default: opted_in}}}
+mail:
+  senders: {shop: {from: shop@example.com}}
+  templates: {sale: {subject: Sale, text: Until Sunday.}, welcome: {subject: Welcome, text: Hello.}}
+"""
 
 
 def doors(asked: Asked) -> list[tuple[Operation[Any, Any], str]]:
@@ -29,8 +34,9 @@ def doors(asked: Asked) -> list[tuple[Operation[Any, Any], str]]:
 
 @pytest.mark.parametrize("text", [text for text in NO_ADDRESSES if len(text) > 2])
 def test_an_operation_refuses_what_is_no_address_by_name_and_records_nothing(text: str) -> None:
-    asked = Asked(definitions=CONSENT)
+    asked = Asked(definitions=DEFINITIONS)
     asked.tell("signed_up", user_id="42", email="ada@example.com")
+    asked.ask("broadcasts_create", id="spring-sale", template="sale")
     before = asked.ask("people_list")
     for operation, param in doors(asked):
         if operation.name == "suppression_import":

@@ -23,7 +23,7 @@ from threadline.kernel.store import Store, scan_pages
 from threadline.settings import Settings
 from threadline.surfaces.console.screens import screens_of
 from threadline.surfaces.console.screens.person import TABS
-from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.addresses.sign_in import COOKIE
 from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.mcp.tools import TOOLS
 from threadline.surfaces.operation_calls import shown
@@ -174,6 +174,14 @@ def test_section_field_and_operation_of_what_is_off_say_so(tmp_path: Path) -> No
     assert f"{file}:2: top level: 'leaderboards' is of the capability 'leaderboards'" in str(caught.value)
     with pytest.raises(NotFound, match="`points_of` is of the capability 'points'"):
         catalogue(capabilities=chosen("-points")).operation("points_of")
+
+
+def test_rule_about_what_a_switched_off_capability_reads_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "threadline.yaml"
+    file.write_text("retention: {lines: {types: [points_spent], days: 90}}\n")
+    assert catalogue([file]).job_kinds["retention"].standing
+    with pytest.raises(InvalidDefinition, match="of type 'points_spent' cannot be erased by age: 'points'"):
+        catalogue([file], chosen("-points, -leaderboards"))
 
 
 POINTS = "points: {tables: [{version: 2, from: 2020-01-01T00:00:00Z, earn: {purchase_completed: 5}}]}\n"

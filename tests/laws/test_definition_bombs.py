@@ -132,5 +132,7 @@ def test_no_text_wherever_users_write_ends_the_process_that_reads_it(seed: int) 
 
 
 def test_a_text_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(os.environ, "THREADLINE_TEST_CPU_SECONDS", "0.000001")
-    assert last_said(["segments: {}"])[0] == "0"
+    """The second text takes some seconds of processor time, the first some hundredths of one."""
+    monkeypatch.setitem(os.environ, "THREADLINE_TEST_CPU_SECONDS", "1")
+    long = "segments: " + json.dumps(["x"] * 200_000)
+    assert last_said(["# nothing", long])[0] == "1"

@@ -19,7 +19,7 @@ from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 
-BALLAST_BYTES = 22_500_000
+BALLAST_BYTES = 23_700_000
 
 
 class Tight(NamedTuple):

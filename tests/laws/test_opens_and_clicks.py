@@ -90,7 +90,8 @@ def is_machine(request: Request, requests: list[Request]) -> bool:
         before = [each for each in clicks if each.at < request.at]
         near = [each for each in before if each.agent == request.agent and _seconds(each, request) >= -60]
         return any(is_scanned(each, before) for each in near)
-    return is_scanned(request, [each for each in clicks if _seconds(each, request) <= 10])
+    # It is decided ten seconds after it, before what comes at that very instant.
+    return is_scanned(request, [each for each in clicks if _seconds(each, request) < 10])
 
 
 def is_scanned(click: Request, clicks: list[Request]) -> bool:
@@ -347,6 +348,7 @@ def test_readers_of_opens_and_clicks_agree_with_a_reckoner_and_take_nothing_back
             for former, later in zip(seen, now[name], strict=True):
                 assert set(former or ()) <= set(later or ()), name
         before = now
+    _passes(world, 30)  # what is decided a day late begins no journey
     _passes(world, DAY / SECOND)
     expected = reckoned(world.requests)
     for name, reader in READERS.items():

@@ -191,6 +191,14 @@ def _keeps_tuples(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
     return {"pair": (0, 1), "n": state.get("n", 0) + (0 if state.get("pair") == [0, 1] else 1)}
 
 
+def _notes_the_type(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+    return {"newest": {"type": recorded.event.type}}
+
+
+def _counts_in_a_plain_dict(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
+    return {"n": state.get("n", 0) + 1} if type(state) is dict else state
+
+
 def _marks_the_event(state: dict[str, Any], recorded: Recorded) -> dict[str, Any]:
     recorded.event.properties["seen"] = True
     return state
@@ -219,6 +227,11 @@ BREAKS = [
     (projection_laws.any_order_gives_an_equal_state, broken(fold=_last_wins)),
     (projection_laws.any_order_gives_an_equal_state, broken(fold=_last_wins, ordered=True, in_place=lambda s, r: True)),
     (projection_laws.a_refold_equals_the_incremental_state, broken(fold=_keeps_tuples)),
+    (projection_laws.a_state_in_parts_does_as_the_plain_one, broken(fold=_counts_in_a_plain_dict, in_parts=True)),
+    (
+        projection_laws.a_state_in_parts_does_as_the_plain_one,
+        broken(fold=_notes_the_type, view=lambda state, now, edges: state["newest"], in_parts=True),
+    ),
     (projection_laws.the_compiled_fold_equals_the_plain_one, broken(faster=Faster(lambda type: _last_wins))),
     (
         projection_laws.an_event_that_touches_nothing_changes_nothing_that_is_seen,

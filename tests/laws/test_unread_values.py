@@ -71,7 +71,7 @@ def test_every_analysis_that_adds_up_a_property_says_how_many_values_it_could_no
     for name, operation in adding.items():
         params = msgspec.structs.replace(operation.example, value="total")
         answer = operation.run(Context(engine, "default", NOW), params)
-        said = f"{len(UNREADABLE)} of {values} events have a `total` that is no number"
+        said = f"{len(UNREADABLE)} of {values} events came with a `total` that is no number"
         assert any(note.startswith(said) for note in answer.notes), (name, answer.notes)
         unspent = msgspec.structs.replace(params, value="")
         assert not any("no number" in note for note in operation.run(Context(engine, "default", NOW), unspent).notes)

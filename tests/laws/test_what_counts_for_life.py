@@ -35,14 +35,10 @@ ASKED = """
 mail: {senders: {s: {from: a@b.example}}, templates: {hello: {subject: x, text: y}}}
 journeys: {j: {trigger: {event: x}, steps: [{if: {sent: hello}, then: [{send: hello}]}]}}
 """
-FREE = {"chose": "facts", "lesson_done": "streak", "paid": "feature"}
+FREE = {"chose": "facts", "lesson_done": "streak"}
 """Types of users -> what reads them for life."""
-OF_WHAT_IS_STORED = {
-    "activity": "counts the events that are stored",
-    "attribution": "where somebody came from, by the events that are stored",
-    "identifiers": "which identifiers the events that are stored bring",
-}
-"""They look at every event, whatever its type, so that nothing could be erased by its age if they counted for life."""
+OF_DAYS = "streaks"
+"""It counts activity beside what streaks name: of the days that are stored, where no streak counts them."""
 
 
 def problems(types: list[str], days: int, declared: str = DECLARED, drops_results: bool = False) -> list[str]:
@@ -61,10 +57,12 @@ def projections(declared: str = DECLARED) -> list[Projection]:
 def test_types_that_a_projection_folds_are_refused(name: str) -> None:
     (projection,) = (each for each in projections() if each.name == name)
     if projection.handles is None:
-        assert name in OF_WHAT_IS_STORED or name in ("features", "streaks")  # below, by what they name
+        assert projection.carries is not None or name == OF_DAYS  # below, by what they name
         return
     types = sorted(type for type in projection.handles if not type.startswith(SYSTEM_PREFIX))
-    assert [type for type in types if not problems([type], RETENTION_DAYS_MAX)] == []
+    for type in (type for type in types if not problems([type], RETENTION_DAYS_MAX)):
+        folding = [other for other in projections() if other.fold_of(type) is not None]
+        assert {other.name for other in folding if other.carries is None} <= {OF_DAYS}, type
 
 
 def test_results_go_only_with_a_rule_that_says_so_and_nothing_else_goes_by_it() -> None:
@@ -80,7 +78,12 @@ def test_results_go_only_with_a_rule_that_says_so_and_nothing_else_goes_by_it() 
         )
         assert problems([type], RETENTION_DAYS_MAX, drops_results=True) == []
     others = {type for each in projections() for type in each.handles or () if not type.startswith(SYSTEM_PREFIX)}
-    assert [each for each in others - results if not problems([each], RETENTION_DAYS_MAX, drops_results=True)] == []
+    assert [type for type in others - results if goes_by_it(type)] == []
+
+
+def goes_by_it(type: str) -> bool:
+    """Whether a type may go by a rule that lets results become 0, and by no other."""
+    return bool(problems([type], RETENTION_DAYS_MAX)) and not problems([type], RETENTION_DAYS_MAX, drops_results=True)
 
 
 def test_types_that_only_definitions_name_are_refused_with_what_reads_them() -> None:
@@ -89,7 +92,14 @@ def test_types_that_only_definitions_name_are_refused_with_what_reads_them() -> 
     assert problems(["seen"], 39)[0].endswith(
         "count for 40 days: the feature 'seen_longer' reads them; write 40 or more"
     )
-    assert problems(["seen"], 40) == problems(["page_viewed"], 1) == []
+    assert problems(["seen"], 40) == problems(["page_viewed"], 1) == problems(["paid"], 1) == []
+
+
+def test_window_over_any_event_keeps_what_people_do_for_as_long() -> None:
+    declared = "streaks: {daily: false}\nfeatures: {busy: {aggregate: count, events: any, except: [seen], window: 20d}}"
+    assert problems(["read"], 19, declared)[0].endswith("the feature 'busy' reads them; write 20 or more")
+    assert problems(["read"], 20, declared) == problems(["seen"], 1, declared) == []
+    assert problems(["points_refused"], 1, declared) == []
 
 
 def test_streak_of_any_event_keeps_what_people_do_but_for_types_that_it_leaves_out() -> None:
@@ -104,7 +114,7 @@ def test_streak_of_any_event_keeps_what_people_do_but_for_types_that_it_leaves_o
     [
         ("", "mail_sent", 3_650, "write `drops_results: true`"),
         ("", "mail_opened", 365, "the results of broadcasts"),
-        ("", "points_spent", 30, "points would be spent again"),
+        ("", "segment_entered", 30, "who is in a segment"),
         ("", "fact_retracted", 30, "would be there again"),
         ("", "broadcast_addressed", 400, "whom a broadcast has addressed"),
         ("", "mail_fetched", 364, "results"),
@@ -160,9 +170,7 @@ def test_views_are_the_same_with_and_without_the_rules_that_are_accepted(seed: i
 
 def _views(shop: Asked, who: str, at: int) -> dict[str, Any]:
     person = shop.engine.reader.person("default", f"user_id:{who}")
-    views = shop.engine.reader.views(person, at)
-    features = {name: views["features"][name]["value"] for name in ("spent", "seen_lately", "seen_longer")}
-    return {name: view for name, view in views.items() if name not in OF_WHAT_IS_STORED} | {"features": features}
+    return shop.engine.reader.views(person, at)
 
 
 def _work(shop: Asked) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
+from threadline.capabilities.profile.people.tags import tagged, tags_in_use
 from threadline.kernel.errors import InvalidValue, ThreadlineError
 from threadline.kernel.event import Event
 from threadline.kernel.store import scan_pages
@@ -65,8 +66,9 @@ def test_rows_of_a_tag_are_of_one_workspace() -> None:
         for workspace in WORKSPACES
     ]
     assert set(staging.statuses(on.recorder.record(told))) == {"accepted"}
-    partitions = [row.key.partition for row in scan_pages(on.store, "tag")]
-    assert sorted(partitions) == sorted(f"{workspace}/one/vip" for workspace in WORKSPACES)
+    assert sorted(row.key.partition for row in scan_pages(on.store, "tag")) == sorted(WORKSPACES)
+    assert [list(tags_in_use(on.store, workspace, 10)) for workspace in WORKSPACES] == [["one/vip"]] * len(WORKSPACES)
+    assert [len(tagged(on.store, workspace, "one/vip", "", 10)) for workspace in WORKSPACES] == [1] * len(WORKSPACES)
 
 
 @pytest.mark.parametrize("workspace", ["", "one/two", "w" * 101, "\ud800", "one\x00", "one\n"])

@@ -14,6 +14,7 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.senders.receiver import OK, Answer, Call, Receiver, is_signed
 from threadline.kernel.errors import InvalidSetting
@@ -56,7 +57,7 @@ def test_a_call_is_signed_by_every_secret_and_says_what_the_rule_says() -> None:
     with Receiver() as receiver:
         outcome = send(sender(receiver.url("/hooks?tenant=7"), secrets=SECRETS))
         [call] = receiver.calls
-    assert outcome == Outcome(type=DONE, properties={"destination": "crm", "status": 204})
+    assert replace(outcome, exchange=None) == Outcome(type=DONE, properties={"destination": "crm", "status": 204})
     assert call.path == "/hooks?tenant=7"
     assert call.headers["content-type"] == "application/json"
     assert call.headers["host"] == f"127.0.0.1:{receiver.port}"

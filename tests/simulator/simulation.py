@@ -29,7 +29,7 @@ from threadline.engine.jobs.jobs import JOB_DUE
 from threadline.engine.maintenance.dump import dump
 from threadline.engine.maintenance.scrub import SCRUB, Scrub
 from threadline.engine.reading import ranks
-from threadline.engine.recording import recorder, retry
+from threadline.engine.recording import recorder
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, due_of
 from threadline.kernel.erasure import ERASURE_OPEN
 from threadline.kernel.errors import BeingErased, ThreadlineError, Unavailable
@@ -296,7 +296,7 @@ def _deterministic(seed: int, world: World) -> Iterator[None]:
         for module in (certificates, outbox, signer):
             stack.enter_context(patch.object(module, "secrets", Secrets))
         stack.enter_context(patch.object(outbox, "ThreadPoolExecutor", _Serial))
-        stack.enter_context(patch.object(retry, "time", Time))
+        stack.enter_context(patch.object(recorder, "time", Time))
         stack.enter_context(patch.object(job_worker, "JOB_PAGE", 3))
         yield
 

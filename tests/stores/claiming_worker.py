@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -35,6 +36,8 @@ SENT = "letter_sent"
 LEASE_SECONDS = 0.15
 """Short: who takes over waits for it, and it is lost while letters are sent, which must do no harm."""
 STEPS_MAX = 40
+SILENCE_SECONDS_MAX = 120.0
+"""After which a server that does not answer is gone."""
 
 
 class Fate:
@@ -111,8 +114,7 @@ def engine_on(store: Any) -> Engine:
     )
 
 
-def work(url: str, sink: Path, name: str, steps: int | None) -> None:
-    fate = Fate(steps)
+def work(url: str, sink: Path, name: str, fate: Fate) -> None:
     store = Mortal(composition().open_store(load({"store": url}), False), fate)
     engine = engine_on(store)
     sender = Sink(sink, fate)
@@ -126,6 +128,18 @@ def work(url: str, sink: Path, name: str, steps: int | None) -> None:
             time.sleep(0.02)
 
 
+def work_on(url: str, sink: Path, name: str, steps: int | None) -> None:
+    """Work until nothing is left. On a busy machine a server may not answer for a while: then it begins again."""
+    fate, until = Fate(steps), time.monotonic() + SILENCE_SECONDS_MAX
+    while True:
+        try:
+            return work(url, sink, name, fate)
+        except Unavailable:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
 def main(url: str, sink: Path, name: str, seed: int, kills: int) -> None:
     draw = Random(seed)
     for number in range(kills + 1):
@@ -133,8 +147,10 @@ def main(url: str, sink: Path, name: str, seed: int, kills: int) -> None:
         child = os.fork()
         if child == 0:
             try:
-                work(url, sink, name, steps)
+                work_on(url, sink, name, steps)
                 os._exit(0)
+            except BaseException:  # noqa: BLE001 — whatever it is, what ends a process must be seen
+                traceback.print_exc()
             finally:
                 os._exit(1)
         _, status = os.waitpid(child, 0)

@@ -17,6 +17,7 @@ import pytest
 
 from tests import forked
 from tests.laws import staging
+from tests.stores.incompressible import noise
 from threadline.engine.maintenance.dump import dump
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreBusy, StoreDamaged, StoreFull
 from threadline.kernel.store import Batch, Key, Put, feed_pages
@@ -30,6 +31,7 @@ from threadline.testing.store_cases import entry, put, record
 
 ROOT = Path(__file__).parents[2]
 WRITER = """
+import os
 import sys
 from threadline.kernel.store import Batch, Key, LogEntry, Put
 from threadline.stores.sqlite.store import SqliteStore
@@ -38,7 +40,7 @@ number = 0
 while True:
     # Event and counter are one batch: in a copy that is of one instant they agree.
     number += 1
-    event = LogEntry("aa" * 16, number, number, "seen", f"{number:032x}", number, bytes(2_000))
+    event = LogEntry("aa" * 16, number, number, "seen", f"{number:032x}", number, os.urandom(2_000))
     assert store.commit([Batch([event], [Put(Key("count", "one"), b"%d" % number)])]) == [None]
     print(number, flush=True)
 """
@@ -126,7 +128,7 @@ def test_a_copy_made_while_its_steps_are_outrun_by_commits_ends(
     monkeypatch.setattr(sqlite_backup, "PAGES_PER_STEP", 5)
     store = SqliteStore(tmp_path / "x.db")
     for number in range(50):
-        put(store, Key("t", f"{number}"), bytes(20_000))
+        put(store, Key("t", f"{number}"), noise(number, 20_000))
     steps = 0
 
     def commit(done: int, total: int) -> None:
@@ -219,7 +221,7 @@ def test_a_link_to_a_store_stays_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", [100, 5_000, -3_000])
 def test_a_backup_that_is_not_whole_replaces_nothing(tmp_path: Path, place: int) -> None:
     store = SqliteStore(tmp_path / "x.db")
-    record(store, *(entry(number, body=bytes(3_000)) for number in range(1, 40)))
+    record(store, *(entry(number, body=noise(number, 3_000)) for number in range(1, 40)))
     store.close()
     back_up(tmp_path / "x.db", tmp_path / "copy.db", silent)
     damaged = bytearray((tmp_path / "copy.db").read_bytes())
@@ -234,7 +236,7 @@ def test_a_backup_that_is_not_whole_replaces_nothing(tmp_path: Path, place: int)
 
 def test_a_backup_cut_short_is_noticed(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "x.db")
-    record(store, *(entry(number, body=bytes(3_000)) for number in range(1, 40)))
+    record(store, *(entry(number, body=noise(number, 3_000)) for number in range(1, 40)))
     store.close()
     back_up(tmp_path / "x.db", tmp_path / "copy.db", silent)
     # Without the sum beside it as well: a backup may have been copied without it.
@@ -279,7 +281,7 @@ def test_a_backup_for_which_there_is_no_room_names_its_own_place_and_leaves_noth
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path / "x.db")
-    record(store, *(entry(number, body=bytes(3_000)) for number in range(1, 400)))
+    record(store, *(entry(number, body=noise(number, 3_000)) for number in range(1, 400)))
     store.close()
     (tmp_path / "there").mkdir()
 

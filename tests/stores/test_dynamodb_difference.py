@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.stores.dynamodb_values import noise
+from tests.stores.incompressible import noise
 from threadline.stores.dynamodb.difference import BLOCK_BYTES, SHIFT_BYTES_MAX, difference, restored
 
 _EDITS = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=40), st.integers(0, 40)), max_size=8)

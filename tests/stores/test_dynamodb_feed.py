@@ -14,6 +14,7 @@ import pytest
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, ids, opening, spy, told
 from threadline.capabilities.foundation.events.operations.feed import FeedPage, FeedParams, feed
+from threadline.engine.damage import DamagedEvents
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Put, feed_pages
@@ -102,7 +103,7 @@ def test_a_writer_that_left_before_it_was_frozen_is_waited_for_by_nobody(
 
 def asked(store: DynamoStore, cursor: str = "") -> FeedPage:
     """The answer of the operation."""
-    engine = SimpleNamespace(log=EventLog(store, None, None))  # type: ignore[arg-type]
+    engine = SimpleNamespace(log=EventLog(store, None, DamagedEvents(store, system_clock)))  # type: ignore[arg-type]
     context = SimpleNamespace(engine=engine, workspace="default")
     return feed.run(context, FeedParams(cursor=cursor))  # type: ignore[arg-type, return-value]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.servers.dynamodb import ministack
-from tests.stores.dynamodb_values import noise
+from tests.stores.incompressible import noise
 from threadline.engine.engine import Engine
 from threadline.engine.folding.person import SNAPSHOT
 from threadline.kernel.event import Event

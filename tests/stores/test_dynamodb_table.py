@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from base64 import b64encode
 from pathlib import Path
 
@@ -10,13 +11,17 @@ import pytest
 
 from bench.cases.dynamodb import Reckoning
 from tests.servers.dynamodb import ministack
-from threadline.kernel.errors import InvalidSetting, InvalidValue, Unavailable
+from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Check, Key, Put
 from threadline.kernel.time import DAY, SECOND, system_clock
+from threadline.stores.compression import ZSTD_START
 from threadline.stores.dynamodb.address import Address, parse
 from threadline.stores.dynamodb.client import Client
+from threadline.stores.dynamodb.reading import get_many
 from threadline.stores.dynamodb.store import DynamoStore, layout, migrate
 from threadline.testing.store_cases import OTHER_THREAD, at_once, entry, put, refusals
+
+HARM = ZSTD_START + b" is how a compressed row begins"
 
 
 @pytest.mark.parametrize(
@@ -165,11 +170,28 @@ def test_what_has_expired_is_absent_long_before_it_is_taken_away(tmp_path: Path)
 
 
 @pytest.mark.parametrize("value", [b"", b"x", b"x" * 1_000, bytes(range(256)) * 4])
-def test_values_are_deflated_where_that_is_shorter(value: bytes) -> None:
-    [(name, held)] = layout.packed(value).items()
-    assert len(held["B"]) <= len(value)
-    assert (name == layout.DEFLATED) == (len(held["B"]) < len(value))
-    assert layout.content({name: {"B": b64encode(held["B"]).decode()}}) == value
+def test_values_are_compressed_where_that_is_shorter_and_read_as_former_versions_deflated_them(value: bytes) -> None:
+    row = layout.packed(value)[layout.ROW]["B"]
+    assert len(row) <= len(value)
+    assert (len(row) < 50) == (len(set(value)) < 2)
+    engine = zlib.compressobj(6, zlib.DEFLATED, -15, 9)
+    deflated = engine.compress(value) + engine.flush()
+    for name, stored in ((layout.ROW, row), (layout.ROW, value), (layout.DEFLATED, deflated)):
+        assert layout.content({name: {"B": b64encode(stored).decode()}}) == value
+
+
+@pytest.mark.parametrize("name", [layout.ROW, layout.DEFLATED])
+def test_an_item_whose_value_cannot_be_restored_is_store_damaged(tmp_path: Path, name: str) -> None:
+    url = ministack().url(tmp_path)
+    migrate(url)
+    store, key = DynamoStore(url, system_clock), Key("t", "p")
+    put(store, key, b"a value of an item " * 20)
+    [item] = get_many(store.client, [layout.item_key(key)]).values()
+    damaged = {field: value for field, value in item.items() if field != layout.ROW} | {name: {"B": HARM}}
+    store.client.call("PutItem", {"TableName": parse(url).table, "Item": damaged})
+    with pytest.raises(StoreDamaged, match=r"'t/p/-' \(version 1\) is not as it was written"):
+        store.get([key])
+    store.close()
 
 
 def test_a_page_holds_events_of_one_thread_that_are_near_in_time() -> None:

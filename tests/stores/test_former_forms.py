@@ -147,10 +147,9 @@ def test_people_of_two_forms_are_joined_by_an_event_after_a_preview(
     monkeypatch.chdir(tmp_path)
     unpacked(tmp_path / "old.db")
     Path("threadline.yaml").write_text(DEFINITIONS)
-    composed = composition()
 
     def migrated(*options: str) -> str:
-        assert run(composed, ["migrate", "--identifiers", *options, "--file", "old.db"]) == 0
+        assert run(composition, ["migrate", "--identifiers", *options, "--file", "old.db"]) == 0
         return capfd.readouterr().out
 
     preview = migrated("--dry-run")
@@ -160,12 +159,12 @@ def test_people_of_two_forms_are_joined_by_an_event_after_a_preview(
     assert migrated("--dry-run") == preview
     assert migrated().endswith("1 pair of people joined, 0 left apart\n")
     assert migrated() == "0 pairs of people joined, 0 left apart\n"
-    assert run(composed, ["person", "email:ann@bücher.example", "--file", "old.db", "--json"]) == 0
+    assert run(composition, ["person", "email:ann@bücher.example", "--file", "old.db", "--json"]) == 0
     shown = capfd.readouterr().out
     assert "ann-2" in shown
     assert "Turin" in shown
-    assert run(composed, ["apply", "--file", "old.db"]) == 0
-    assert run(composed, ["verify", "--file", "old.db"]) == 0
+    assert run(composition, ["apply", "--file", "old.db"]) == 0
+    assert run(composition, ["verify", "--file", "old.db"]) == 0
 
 
 def test_two_forms_of_one_address_count_once_towards_a_limit(tmp_path: Path) -> None:

@@ -34,10 +34,11 @@ from threadline.testing.scenarios import plain
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 8
-PEOPLE = 60
 SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "5"))
 """Roughly how long the storm lasts: it ends when all is told."""
 EVENTS = max(400, round(100 * SECONDS))
+PEOPLE = max(60, EVENTS // 10)
+"""So many that nobody has more facts of one kind than are kept, which the auditor does not bound."""
 
 
 class Herd:

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from tests.servers import postgres
+from tests.stores.incompressible import noise
 from threadline.kernel.errors import InvalidSetting, StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Key, Put, Store, feed_pages
 from threadline.settings import Settings
@@ -186,7 +187,7 @@ def test_sizes_are_told(url: str) -> None:
     migrate(url, Settings())
     store = PostgresStore(url)
     for number in range(1, 50, 2):
-        record(store, entry(number, body=b"x" * 1_000), entry(number + 1))
+        record(store, entry(number, body=noise(number, 1_000)), entry(number + 1))
     stats = store.stats()
     assert (stats["log_entries"], stats["unread_commits"]) == (50, 25)
     assert stats["file_bytes"] > 25_000

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
+from tests.stores.incompressible import noise
 from tests.stores.sqlite_stage import FILE, python, store
 from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Key, Span, Store, feed_pages, thread_page
@@ -174,7 +175,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
 
 def test_damage_is_found(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / FILE)
-    record(store, *[entry(number, body=b"x" * 2_000) for number in range(1, 60)])
+    record(store, *[entry(number, body=noise(number, 2_000)) for number in range(1, 60)])
     assert store.integrity() == []
     store.close()
     content = bytearray((tmp_path / FILE).read_bytes())

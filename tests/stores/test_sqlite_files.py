@@ -20,6 +20,7 @@ from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
 from threadline.stores.sqlite.backup import back_up, restore
 from threadline.stores.sqlite.loss import accept_loss, find_loss
+from threadline.stores.sqlite.rows import SCHEMA_VERSION
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing.store_cases import entry, put, record
 
@@ -117,7 +118,7 @@ def test_a_store_of_an_earlier_layout_is_read_as_it_is_and_gets_checksums_where_
     assert contents(store)[1:] == [*before[1:], *store.get([Key("t", "p")])]
     assert store.integrity() == []
     store.close()
-    assert user_version(path) == 2
+    assert user_version(path) == SCHEMA_VERSION
     db = apsw.Connection(str(path))
     assert db.execute("SELECT count(*) FROM item WHERE crc IS NOT NULL").get == 2
     db.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.stores.incompressible import noise
 from threadline.kernel.errors import StoreFull
 from threadline.kernel.store import Batch, Put, feed_pages
 from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
@@ -46,7 +47,7 @@ def fill_up(store: SqliteStore, first: int) -> int:
 
 def commit(store: SqliteStore, number: int) -> None:
     """Commit batch ``number``: twenty events and the item that counts batches."""
-    events = [entry(number * 20 + n, body=b"x" * 900) for n in range(20)]
+    events = [entry(number * 20 + n, body=noise(n, 900)) for n in range(20)]
     assert store.commit([Batch(events, [Put(KEY, b"%d" % number)])]) == [None]
 
 

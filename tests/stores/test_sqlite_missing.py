@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.clients.server import Server, wait_until
+from tests.stores.incompressible import noise
 from tests.stores.sqlite_stage import FILE, store
 from threadline.kernel.errors import StoreMissing
 from threadline.kernel.store import feed_pages
@@ -83,7 +84,7 @@ def is_refused(store: SqliteStore) -> bool:
 
 
 def test_a_removed_file_is_rescued_with_all_that_was_acknowledged(store: SqliteStore) -> None:
-    record(store, *[entry(number, body=b"x" * 900) for number in range(1, 400)])
+    record(store, *[entry(number, body=noise(number, 900)) for number in range(1, 400)])
     store.path.unlink()
     copy = beside(store.path, ".rescued-1")
     wait_until(lambda: is_refused(store), "the file is missed")

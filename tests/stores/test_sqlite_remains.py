@@ -15,6 +15,7 @@ import pytest
 
 from threadline.kernel.errors import StoreBusy
 from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Span, Store, feed_pages, scan_pages, thread_page
+from threadline.stores import compression
 from threadline.stores.sqlite import driver, free_space
 from threadline.stores.sqlite.rows import Ask
 from threadline.stores.sqlite.store import SqliteStore
@@ -110,8 +111,13 @@ def test_a_page_that_is_written_after_a_purge_has_no_old_bytes_from_memory(tmp_p
     store.close()
 
 
+@pytest.mark.parametrize("compressed_from", [compression.BYTES_MIN, 1 << 60], ids=["as-written", "as-in-former-stores"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_file_has_anything_of_what_is_gone(tmp_path: Path, seed: int) -> None:
+def test_no_file_has_anything_of_what_is_gone(
+    tmp_path: Path, seed: int, compressed_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Compressed, the long values of these histories lie on no pages of their own.
+    monkeypatch.setattr(compression, "BYTES_MIN", compressed_from)
     random = Random(seed)
     path = tmp_path / "store.db"
     store = SqliteStore(path, tail_entries_max=random.choice((16, 64, 1_000)), wal_pages_max=random.choice((50, 1_000)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 import threading
 import tracemalloc
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.stores.sqlite.tail import AFTER_ALL, BUCKETS, IndexRow, Tail
+from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, ERASED, Generation, IndexRow, Place, Tail
 
 THREAD = b"\x07" * 16
 
@@ -146,3 +148,93 @@ def test_places_are_whole_while_another_thread_puts_some_in() -> None:
         sys.setswitchinterval(interval)
         stop.set()
         writer.join()
+
+
+def test_what_was_added_and_erased_is_that_of_plain_dicts_in_every_question(seed: int) -> None:
+    random = Random(seed)
+    for entries_max in (4, 100, 1_000):
+        tail, threads = Tail(entries_max), [random.randbytes(16) for _ in range(12)]
+        ids: dict[bytes, tuple[int, int]] = {}
+        places: dict[int, tuple[bytes, Place]] = {}
+        noted: list[IndexRow] = []
+        while len(noted) < 1_200:
+            first = len(noted) + 1
+            new: list[IndexRow] = []
+            for position in range(first, first + random.randint(1, 40)):
+                # The first thread has half of all: far more than are sorted when they are asked for.
+                thread = random.choice((threads[0], random.choice(threads), ERASED))
+                at, type, id, digest = random.randint(-50, 50), random.randint(0, 3), random.randbytes(16), position * 7
+                new.append((position, thread, position % 9, at, type, id, digest))
+                ids[id] = position, digest
+                if thread != ERASED:
+                    places[position] = thread, (at, position % 9, type, position)
+            tail.add(new)
+            noted += new
+            if random.random() < 0.2:
+                gone = random.sample(noted, random.randint(1, 5))
+                tail.drop(gone)
+                for position, *_, id, _ in gone:
+                    ids[id] = position, 0
+                    places.pop(position, None)
+        view = tail.view()
+        assert {id: view.find(id) for id in ids} == ids
+        assert [view.find(random.randbytes(16)) for _ in range(200)] == [None] * 200
+        for thread in [*threads, random.randbytes(16)]:
+            expected = sorted(place for owner, place in places.values() if owner == thread)
+            start, stop = sorted((random.randint(-50, 50), random.randint(-50, 50)))
+            for reverse in (False, True):
+                of_all = view.places(thread, (start,), (stop,), reverse=reverse)
+                assert sorted(of_all) == [place for place in expected if start <= place[0] < stop]
+            for generation in view.generations:
+                assert list(generation.places(thread, BEFORE_ALL, AFTER_ALL, reverse=True)) == sorted(
+                    (place for place in expected if place[3] in _positions(generation)), reverse=True
+                )
+        moved = [generation.bucket(number) for generation in view.generations for number in range(BUCKETS)]
+        assert sorted(row for by_id, _ in moved for row in by_id) == sorted((id, at) for id, (at, _) in ids.items())
+        by_thread = sorted(row for _, part in moved for row in part)
+        assert by_thread == sorted((thread, *place) for thread, place in places.values())
+
+
+def _positions(generation: Generation) -> range:
+    return range(generation.last - generation.count + 1, generation.last + 1)
+
+
+def test_an_id_that_is_not_there_is_never_mistaken_for_one_that_is_just_added(seed: int) -> None:
+    tail, stop, random = Tail(1_000_000), threading.Event(), Random(seed)
+    absent = [random.randbytes(16) for _ in range(2_000)]
+
+    def add() -> None:
+        for n in itertools.count(1):
+            if stop.is_set():
+                return
+            tail.add([(n, n.to_bytes(16, "little"), n, n, 1, n.to_bytes(16, "little"), 0)])
+
+    writer, interval = threading.Thread(target=add), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    writer.start()
+    try:
+        for _ in range(20):
+            generation = tail.view().generations[0]
+            assert [id for id in absent if generation.find(id) is not None] == []
+            assert [id for id in absent if list(generation.places(id, BEFORE_ALL, AFTER_ALL))] == []
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        writer.join()
+
+
+def test_entries_take_a_hundred_bytes_each_and_are_nothing_to_the_garbage_collector() -> None:
+    random = Random(7)
+    tail, people = Tail(65_536), [random.randbytes(16) for _ in range(5_000)]
+    news = [(n, random.choice(people), n, n, 1, random.randbytes(16), n) for n in range(1, 40_001)]
+    gc.collect()
+    objects = len(gc.get_objects())
+    tracemalloc.start()
+    try:
+        for first in range(0, len(news), 100):
+            tail.add(news[first : first + 100])
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken < 120 * len(news)
+    assert len(gc.get_objects()) - objects < 1_000

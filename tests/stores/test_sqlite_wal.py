@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.stores.incompressible import noise
 from tests.stores.sqlite_stage import FILE, python
 from threadline.kernel.store import Batch, Key, event_pages, feed_pages
 from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
@@ -25,7 +26,7 @@ KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "20")) * 2 // 5
 def writing(store: SqliteStore, first: int, stop: Callable[[], bool]) -> int:
     """Commit full batches without a pause; gives the number after the last."""
     while not stop():
-        assert store.commit([Batch([entry(first + n, body=b"x" * 900) for n in range(50)])]) == [None]
+        assert store.commit([Batch([entry(first + n, body=noise(n, 900)) for n in range(50)])]) == [None]
         first += 50
     return first
 
@@ -85,6 +86,7 @@ def test_a_long_reader_holds_up_neither_commits_nor_the_log_for_ever(tmp_path: P
 # --- kill -9 ----------------------------------------------------------------------------------------------
 
 ACKNOWLEDGE = """
+import os
 import sys
 from threadline.kernel.store import Batch, Key, LogEntry, Put
 from threadline.stores.sqlite.store import SqliteStore
@@ -94,7 +96,7 @@ while True:
     batches = []
     for _ in range(3):
         places = range(number * 5, number * 5 + 5)
-        events = [LogEntry("aa" * 16, place, 0, "t", f"{place:032x}", 0, b"x" * 700) for place in places]
+        events = [LogEntry("aa" * 16, place, 0, "t", f"{place:032x}", 0, os.urandom(700)) for place in places]
         batches.append(Batch(events, [Put(Key("t", "counter"), b"%d" % number, number)]))
         number += 1
     assert not any(store.commit(batches))

@@ -38,7 +38,7 @@ class Ran:
 def call(composed: Composition, capfd: pytest.CaptureFixture[str]) -> object:
     def call(*arguments: str) -> Ran:
         capfd.readouterr()
-        code = run(composed, arguments)
+        code = run(lambda: composed, arguments)
         found = capfd.readouterr()
         return Ran(code, found.out, found.err)
 

@@ -16,8 +16,8 @@ from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.time import SECOND
 from threadline.stores.memory import MemoryStore
-from threadline.surfaces.cli.import_rows import Plan
-from threadline.surfaces.cli.importing import Summary
+from threadline.surfaces.importing.recording import Summary
+from threadline.surfaces.importing.rows import Plan
 from threadline.wire.table import parse_mapping
 
 NOW = 1_767_225_600 * SECOND

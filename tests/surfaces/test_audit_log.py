@@ -53,14 +53,18 @@ def test_every_surface_runs_operations_in_one_place():
 def test_the_operations_that_are_no_get_and_are_not_noted():
     quiet = {each.name for each in operations() if each.method != "GET" and not each.is_audited}
     assert quiet == {
+        "broadcasts_audience",
         "decisions_evaluate",
         "definitions_check",
         "features_preview",
         "features_training_set",
+        "gallery_preview",
+        "journeys_preview",
         "feedback_notify",
         "feedback_receive",
         "journeys_what_if",
         "mail_preview",
+        "mail_preview_draft",
         "record",
         "rejected_resubmit",
         "segments_preview",

@@ -19,7 +19,9 @@ from tests.surfaces.cli_stage import call, composed, store
 from threadline.app import operations
 from threadline.engine.credentials import Credentials
 from threadline.kernel.time import system_clock
-from threadline.surfaces.cli.program import COMMANDS, GROUPS, RUN, SECTIONS, command_name, run
+from threadline.surfaces.cli import listing
+from threadline.surfaces.cli.listing import command_name
+from threadline.surfaces.cli.program import COMMANDS, GROUPS, RUN, SECTIONS, run
 from threadline.surfaces.cli.serve import welcome
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.operation_calls import field_names, shown
@@ -66,6 +68,25 @@ def test_an_analysis_shows_its_query_only_where_it_is_asked_for(  # type: ignore
     assert "SELECT" in json.loads(call("analytics", "today", "--json").out)["sql"]
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["rules", "--help"]])
+def test_help_and_version_import_no_capability_and_no_engine(arguments: list[str]) -> None:
+    program = (
+        "import sys; from threadline.surfaces.cli import main\n"
+        f"try: main({arguments})\n"
+        "except SystemExit as ended: assert not ended.code\n"
+        "rooms = {'.'.join(name.split('.')[:2]) for name in sys.modules if name.startswith('threadline.')}\n"
+        "sys.exit(' '.join(sorted(rooms - {'threadline.kernel', 'threadline.surfaces'})) or None)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith(("threadline ", "Usage: "))
+
+
+def test_help_asks_the_operations_where_capabilities_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THREADLINE_CAPABILITIES", "-journeys")
+    assert listing.shipped() is None
+
+
 def test_the_help_of_the_program_has_each_command_and_group_once_and_begins_with_five(call) -> None:  # type: ignore[no-untyped-def]
     text = call("--help").out
     sections = {
@@ -75,11 +96,16 @@ def test_the_help_of_the_program_has_each_command_and_group_once_and_begins_with
     assert list(sections) == ["Options", *SECTIONS, RUN]
     assert len(sections["Begin"]) == 5
     listed = [name for heading, names in sections.items() if heading != "Options" for name in names]
-    groups = {group.name.replace("_", "-") for group in (*GROUPS, *(each.group for each in operations() if each.group))}
+    groups = {*GROUPS, *(each.group.name.replace("_", "-") for each in operations() if each.group)}
     alone = {name for name in COMMANDS if " " not in name}
     alone |= {command_name(each) for each in shown(operations(), "cli").values() if each.group is None}
     assert sorted(listed) == sorted(groups | alone)
     assert {name for names in SECTIONS.values() for name in names} <= set(listed), "a heading lists what is no command"
+
+
+def test_the_help_of_a_command_has_what_its_parameters_do_and_not_what_they_are(call) -> None:  # type: ignore[no-untyped-def]
+    assert "Of which segment, and which page." not in call("segments", "members", "--help").out
+    assert "Each has its own outcome" in call("record", "--help").out
 
 
 @pytest.mark.parametrize(
@@ -357,7 +383,7 @@ def test_a_shell_completes_groups_and_their_commands(
     monkeypatch.setenv("COMP_WORDS", f"threadline {words}")
     monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
     with pytest.raises(SystemExit):
-        run(composed, [])
+        run(lambda: composed, [])
     assert capfd.readouterr().out.split() == [f"plain,{expected}"]
 
 

@@ -68,7 +68,7 @@ def test_verify_of_changed_definitions_says_so_first_and_names_the_remedy(call, 
     told = call("verify")
     lines = told.out.splitlines()
     assert told.code == 1
-    assert lines[0].startswith("note    definitions have changed since everybody was brought up to them (people, ")
+    assert lines[0].startswith("note    definitions have changed since everybody was recalculated (people, ")
     said = " ".join(told.out.split())
     assert "run `threadline apply`, then verify again" in said
     assert "3 people have states of other definitions; `threadline apply` derives them anew." in said

@@ -15,7 +15,7 @@ from threadline.app import open_dispatcher
 from threadline.kernel.errors import Conflict
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 from threadline.settings import Settings
-from threadline.surfaces.cli import importing
+from threadline.surfaces.importing import recording as importing
 
 __all__ = ["call", "composed"]
 

@@ -14,7 +14,8 @@ import pytest
 import threadline
 from threadline.app import composition
 from threadline.kernel.operation import Operation
-from threadline.surfaces.cli.program import command_name, run
+from threadline.surfaces.cli.listing import command_name
+from threadline.surfaces.cli.program import run
 from threadline.surfaces.operation_calls import method_name, path_names, shown
 from threadline.surfaces.python.embedded import Threadline
 
@@ -82,7 +83,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def said(path: list[str], capfd: pytest.CaptureFixture[str]) -> Any:
     capfd.readouterr()
-    code = run(composition(), [*path, "--json"])
+    code = run(composition, [*path, "--json"])
     found = capfd.readouterr()
     return _timeless(json.loads(found.out)) if code == 0 else json.loads(found.err)["detail"]
 
@@ -136,13 +137,13 @@ def test_what_is_declared_is_known_on_the_command_line(store: Path, capfd: pytes
 
 def test_help_tells_what_holds_where_an_option_is_not_given(capfd: pytest.CaptureFixture[str]) -> None:
     for verb in ("feed", "of"):
-        assert run(composition(), ["events", verb, "--help"]) == 0
+        assert run(composition, ["events", verb, "--help"]) == 0
         assert re.search(r"--limit INTEGER +How many on a page\. Default: 100\.", capfd.readouterr().out)
 
 
 def test_what_has_to_be_given_is_named(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for command, lacks in ((("people", "split"), "identifiers"), (("quarantine", "review"), "join")):
-        assert run(composition(), [*command, "user_id:42"]) == 2
+        assert run(composition, [*command, "user_id:42"]) == 2
         assert f"`{lacks}` is missing" in capfd.readouterr().err
     with threadline.open("memory:") as tl, pytest.raises(TypeError, match="'points'"):
         tl.points.spend("user_id:42")  # type: ignore[call-arg]

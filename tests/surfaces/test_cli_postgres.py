@@ -42,7 +42,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     capfd.readouterr()
-    code = run(composition(), arguments)
+    code = run(composition, arguments)
     return code, *capfd.readouterr()
 
 

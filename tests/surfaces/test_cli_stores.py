@@ -37,7 +37,7 @@ def tell(path: Path, key: str) -> None:
 
 def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     capfd.readouterr()
-    code = run(composition(), arguments)
+    code = run(composition, arguments)
     found = capfd.readouterr()
     return code, (found.out + found.err).replace("\n", " ")
 

@@ -211,11 +211,10 @@ def test_a_mistake_is_refused_with_its_line(written, problem):
 
 def test_the_command_line_imports_and_exports_a_list(tmp_path: Path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    composed = composition()
 
     def called(*arguments: str, code: int = 0) -> tuple[str, str]:
         capfd.readouterr()
-        assert run(composed, ["suppression", *arguments, "--file", "shop.db"]) == code
+        assert run(composition, ["suppression", *arguments, "--file", "shop.db"]) == code
         return tuple(capfd.readouterr())
 
     rows = [f"{number},user{number}@example.com" for number in range(1_500)]
@@ -248,7 +247,7 @@ def test_the_command_line_imports_and_exports_a_list(tmp_path: Path, capfd, monk
 def test_the_column_of_addresses_is_found_whatever_separates_it_and_named(text, column, tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("list.csv").write_text(text, encoding="utf-8", newline="")
-    assert run(composition(), ["suppression", "import", "list.csv", "--file", "shop.db"]) == 0
+    assert run(composition, ["suppression", "import", "list.csv", "--file", "shop.db"]) == 0
     assert capfd.readouterr().out == (
         f"The addresses are those of {column}.\n2 addresses suppressed, 0 already were, 0 wrong\n"
     )

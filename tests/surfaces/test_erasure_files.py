@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -22,6 +24,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.erasure.certificates_file import LedgerFile
 from threadline.kernel.errors import NotFound, StoreDamaged
 from threadline.settings import load
+from threadline.stores.compression import ZSTD_START
 from threadline.stores.sqlite.store import SqliteStore
 
 ADA = f"ada-{MARKER}"
@@ -66,6 +69,17 @@ def threads_of(engine: Engine) -> list[bytes]:
     return [thread.encode() for thread in engine.reader.person("default", f"user_id:{ADA}").heads]
 
 
+def rows_of(engine: Engine, shop: Path) -> list[bytes]:
+    """The compressed rows of Ada's events and of what is known of her, as the file has them."""
+    person = engine.reader.person("default", f"user_id:{ADA}")
+    db = sqlite3.connect(f"file:{shop}?mode=ro", uri=True)
+    with closing(db):
+        rows = db.execute("SELECT value FROM item WHERE partition = ?", (person.id,)).fetchall()
+        for thread in person.heads:
+            rows += db.execute("SELECT body FROM log WHERE thread = ?", (bytes.fromhex(thread),)).fetchall()
+    return [row[12:] for (row,) in rows if row.startswith(ZSTD_START)]
+
+
 def test_no_file_cache_or_restored_backup_has_a_marker_of_an_erased_person(
     shop: Path,
     tmp_path: Path,
@@ -75,6 +89,9 @@ def test_no_file_cache_or_restored_backup_has_a_marker_of_an_erased_person(
     with redis_servers.running(tmp_path) as redis:
         engine = opened(shop, redis.url)
         needles = [MARKER.encode(), *threads_of(engine)]
+        rows = rows_of(engine, shop)
+        assert len(rows) > 2, "her events and what is known of her are compressed"
+        assert files_with(shop.parent, *rows)
         engine.reader.person("default", f"email:{ADA}@example.com")
         assert call("backup", str(backup)).code == 0
         assert MARKER.encode() in shop.read_bytes() + shop.with_name("shop.db-wal").read_bytes()
@@ -85,16 +102,16 @@ def test_no_file_cache_or_restored_backup_has_a_marker_of_an_erased_person(
             engine.reader.person("default", f"email:{ADA}@example.com")
         assert redis.command("KEYS", "*").count(b"$") > 0, "the cache is in use"
         assert cached(redis, needles) == []
-        assert files_with(shop.parent, *needles) == []
+        assert files_with(shop.parent, *needles, *rows) == []
         engine.close()
-    assert files_with(shop.parent, *needles) == []
+    assert files_with(shop.parent, *needles, *rows) == []
     ledger = shop.with_name("shop.db-erasures.jsonl")
     assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
     # The backup still has everything, until it is restored where the ledger is.
     restored = call("restore", str(backup), "--replace")
     assert (restored.code, restored.err) == (0, "")
     assert "1 erasure" in restored.out
-    assert files_with(shop.parent, *needles) == []
+    assert files_with(shop.parent, *needles, *rows) == []
     after = opened(shop)
     with pytest.raises(NotFound):
         after.reader.person("default", f"user_id:{ADA}")

@@ -25,6 +25,7 @@ import pytest
 import threadline
 from tests.clients.server import Server
 from tests.repeating import seed
+from threadline.surfaces.http.answers.in_flight import LOG_SECONDS
 
 pytestmark = pytest.mark.client
 
@@ -346,6 +347,7 @@ def test_when_descriptors_are_used_up_idle_connections_give_way_and_busy_ones_ma
     tmp_path: Path, random: Random
 ) -> None:
     beginnings = [b"", b"G", head(method="GET", path="/livez")[:-2], head("Content-Length: 5") + b"abcd"]
+    began = time.monotonic()
     with FewDescriptors(tmp_path / "threadline.db") as server:
         for _ in range(300 * SCALE):
             server.connect(random.choice(beginnings))
@@ -362,7 +364,8 @@ def test_when_descriptors_are_used_up_idle_connections_give_way_and_busy_ones_ma
             answer = httpx.post(f"{server.url}/v1/track", json=track("late"), auth=(server.write_key, ""), timeout=10)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
             assert server.get("/readyz").status_code == 200
-        assert 1 <= server.log().count("no room for connections") <= 3, "once in ten seconds, not for each of hundreds"
+        spans = int((time.monotonic() - began) / LOG_SECONDS) + 2
+        assert 1 <= server.log().count("no room for connections") <= spans, "once in a while, not for each of hundreds"
         counted = [
             line
             for line in server.get("/metrics").text.splitlines()

@@ -30,10 +30,10 @@ from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.operation import Operation
 from threadline.kernel.store import feed_pages
 from threadline.settings import Settings
-from threadline.surfaces.cli.import_rows import Plan
-from threadline.surfaces.cli.importing import import_file
 from threadline.surfaces.cli.program import run
 from threadline.surfaces.graphql.schema import OF_PERSON, OF_ROOT, made
+from threadline.surfaces.importing.recording import import_file
+from threadline.surfaces.importing.rows import Plan
 from threadline.surfaces.mcp.tool import Tool
 from threadline.surfaces.mcp.tools import TOOLS
 from threadline.surfaces.operation_calls import field_names
@@ -98,14 +98,14 @@ def by_python(folder: Path, types: list[str]) -> Engine:
 
 def by_command(folder: Path, types: list[str]) -> Engine:
     (folder / "events.json").write_text(json.dumps([native(type) for type in types]))
-    answer = run(composition(), ["record", str(folder / "events.json"), "--file", str(folder / "x.db"), "--json"])
+    answer = run(composition, ["record", str(folder / "events.json"), "--file", str(folder / "x.db"), "--json"])
     assert answer == 0
     return open_engine(folder / "x.db", Settings(), lambda: NOW)
 
 
 DOORS: Mapping[str, Callable[[Path, list[str]], Engine]] = {
     "queues/intake.py": by_queue,
-    "cli/importing.py": by_import,
+    "importing/recording.py": by_import,
     "operation by python": by_python,
     "operation by cli": by_command,
 }

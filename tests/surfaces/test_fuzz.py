@@ -23,8 +23,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.limits import EVENT_BYTES_MAX, EVENT_KEY_LENGTH_MAX, JSON_DEPTH_MAX
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
-from threadline.wire.segment import KINDS
-from threadline.wire.semantic import SEMANTIC
+from threadline.wire.segment import KINDS, SEMANTIC
 
 NAUGHTY: list[str] = json.loads(
     (Path(__file__).parents[1] / "data" / "naughty_strings" / "strings.json").read_text("utf-8")

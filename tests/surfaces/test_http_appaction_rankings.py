@@ -65,7 +65,7 @@ def test_the_published_table_over_http(ux: TestClient, clock: Clock, keys: Keys)
     clock.now += 20 * DAY
     act("A", 45)
     begins = NOW - NOW % DAY + 30 * DAY
-    for day, weight, now_a, weight_a, now_b, weight_b, leader in table("Worked: an interest that shifts"):
+    for day, weight, now_a, weight_a, now_b, weight_b, leader in table("An interest that shifts"):
         clock.now = begins + (int(day) - 1) * DAY + 8 * HOUR
         act("A", 45 + int(now_a))
         act("B", 10 + int(now_b))

@@ -14,7 +14,7 @@ from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.time import MINUTE, SECOND
 from threadline.settings import Settings
 from threadline.surfaces.http.addresses.appaction import NAMES_MAX, Window
-from threadline.surfaces.http.callers.client_address import ClientAddress, limited_name
+from threadline.surfaces.http.callers.access import ClientAddress, limited_name
 from threadline.surfaces.http.server.application import Application
 
 

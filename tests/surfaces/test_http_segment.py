@@ -21,8 +21,8 @@ from threadline.kernel.event import CLAIMED_HISTORY
 from threadline.kernel.limits import BATCH_EVENTS_MAX, REQUEST_BYTES_MAX
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import SECOND
-from threadline.surfaces.http.answers.body import MEMBERS_MAX
-from threadline.surfaces.http.events.segment import BATCHES, LETTERS
+from threadline.surfaces.http.answers.in_flight import MEMBERS_MAX
+from threadline.surfaces.http.events.ingest import SEGMENT_BATCHES, SEGMENT_LETTERS
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
 
@@ -41,15 +41,19 @@ def rejected(client: TestClient, keys: Keys) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("kind", LETTERS)
-def test_every_call_has_three_addresses(kind: str, client: TestClient, keys: Keys) -> None:
-    for index, path in enumerate((f"/v1/{kind}", f"/v1/{LETTERS[kind]}", f"/{LETTERS[kind]}", f"/v1/{kind}/")):
+@pytest.mark.parametrize("kind", SEGMENT_LETTERS)
+def test_every_call_has_the_addresses_of_segments_clients_and_of_jitsus(
+    kind: str, client: TestClient, keys: Keys
+) -> None:
+    letter = SEGMENT_LETTERS[kind]
+    paths = (f"/v1/{kind}", f"/v1/{letter}", f"/{letter}", f"/v1/{kind}/", f"/api/s/{kind}", f"/api/s/s2s/{kind}")
+    for index, path in enumerate(paths):
         answer = client.post(path, json={**MESSAGES[kind], "messageId": f"{kind}{index}"}, headers=basic(keys.write))
         assert (answer.status_code, answer.json()["accepted"]) == (200, 1), path
 
 
-@pytest.mark.parametrize("path", BATCHES)
-def test_batches_have_four_addresses(path: str, client: TestClient, keys: Keys) -> None:
+@pytest.mark.parametrize("path", SEGMENT_BATCHES)
+def test_a_batch_is_taken_at_each_of_its_addresses(path: str, client: TestClient, keys: Keys) -> None:
     answer = client.post(path, json={"batch": [track("a"), track("b")]}, headers=basic(keys.write))
     assert answer.json() == {"success": True, "accepted": 2, "duplicates": 0, "conflicts": 0, "rejected": []}
 

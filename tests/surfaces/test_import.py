@@ -26,10 +26,11 @@ from tests.surfaces.import_stage import (
     write_tsv,
 )
 from threadline.kernel.time import parse_time
-from threadline.surfaces.cli import import_rows, importing
-from threadline.surfaces.cli.import_files import BadRow, open_rows
-from threadline.surfaces.cli.import_rows import BATCH_ROWS
-from threadline.surfaces.cli.importing import import_file
+from threadline.surfaces.importing import recording as importing
+from threadline.surfaces.importing import rows as import_rows
+from threadline.surfaces.importing.files import BadRow, open_rows
+from threadline.surfaces.importing.recording import import_file
+from threadline.surfaces.importing.rows import BATCH_ROWS
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 
 from tests.surfaces.import_stage import asked, counts, csv_text, engine, events_in, plan, row
 from threadline.kernel.errors import InvalidValue, Unavailable
-from threadline.surfaces.cli import import_rows
-from threadline.surfaces.cli.import_rows import BATCH_ROWS, is_worth_a_process
-from threadline.surfaces.cli.importing import Summary, import_file
+from threadline.surfaces.importing import rows as import_rows
+from threadline.surfaces.importing.recording import Summary, import_file
+from threadline.surfaces.importing.rows import BATCH_ROWS, is_worth_a_process
 
 COUNT = 2 * BATCH_ROWS + 500
 

@@ -12,15 +12,14 @@ from click.testing import CliRunner, Result
 from tests.surfaces.import_stage import OPTIONS, csv_text, row, write_csv
 from threadline.app import composition, open_engine
 from threadline.kernel.errors import InvalidDefinition
-from threadline.surfaces.cli.import_rows import BATCH_ROWS
-from threadline.surfaces.cli.importing import Checkpoint, Summary
-from threadline.surfaces.cli.program import threadline
-from threadline.surfaces.cli.session import Session
+from threadline.surfaces.cli.program import Start, threadline
+from threadline.surfaces.importing.recording import Checkpoint, Summary
+from threadline.surfaces.importing.rows import BATCH_ROWS
 
 
 def run(*arguments: str) -> Result:
     # The program's own `run` prints to the process's streams; here the group is called as it calls it.
-    return CliRunner().invoke(threadline, ["import", *arguments], obj=Session(composition()))
+    return CliRunner().invoke(threadline, ["import", *arguments], obj=Start(composition))
 
 
 def test_the_command_imports_into_a_file_store(tmp_path: Path) -> None:
@@ -120,6 +119,7 @@ def test_an_import_that_recorded_nothing_fails_however_often_it_is_run(tmp_path:
             assert done.exit_code == 1, (name, arguments)
             assert "Not one row is recorded." in done.stdout
             assert said in done.stdout or "3 rows were settled by an earlier run" in done.stdout
+            assert ("`--source` of its own" in done.stdout) is ("3 in conflict" in done.stdout)
     (tmp_path / "empty.csv").write_text(csv_text([]))
     assert run(str(tmp_path / "empty.csv"), *OPTIONS, "--file", store).exit_code == 0
 

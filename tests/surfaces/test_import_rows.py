@@ -26,9 +26,9 @@ from tests.surfaces.import_stage import (
 )
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.event import Event
-from threadline.surfaces.cli.import_files import LINE_BYTES_MAX, RAW_LENGTH_MAX, ParquetFile
-from threadline.surfaces.cli.import_rows import BATCH_ROWS, preview
-from threadline.surfaces.cli.importing import import_file
+from threadline.surfaces.importing.files import LINE_BYTES_MAX, RAW_LENGTH_MAX, ParquetFile
+from threadline.surfaces.importing.recording import import_file
+from threadline.surfaces.importing.rows import BATCH_ROWS, preview
 
 BAD_CSV = (
     b"order,customer,day,dollars\n"

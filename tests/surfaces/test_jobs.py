@@ -67,12 +67,12 @@ def test_a_broadcast_is_followed_to_its_end_by_server_sent_events(store: Path) -
 
 def test_the_command_line_shows_how_far_a_job_is(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch = ["jobs", "watch", "broadcast.sale", "--once", "--json", "--file", str(store)]
-    assert run(composition(), watch) == 0
+    assert run(composition, watch) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "scheduled"
-    assert run(composition(), ["broadcasts", "cancel", "sale", "--file", str(store)]) == 0
+    assert run(composition, ["broadcasts", "cancel", "sale", "--file", str(store)]) == 0
     capsys.readouterr()
     watch.remove("--once")
-    assert run(composition(), watch) == 1
+    assert run(composition, watch) == 1
     assert json.loads(capsys.readouterr().out)["state"] == "cancelled"
 
 

@@ -22,7 +22,7 @@ from threadline.kernel.errors import NotFound, ThreadlineError, Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation, Work
 from threadline.settings import Settings
-from threadline.surfaces.http.addresses.console import COOKIE
+from threadline.surfaces.http.addresses.sign_in import COOKIE
 from threadline.surfaces.http.server.application import Application
 from threadline.surfaces.lanes import Bound, Lanes, go_on_as
 from threadline.surfaces.operation_calls import convert, field_names, path_names, run, shown

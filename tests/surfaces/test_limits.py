@@ -20,7 +20,7 @@ from threadline.kernel import limits
 from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
-from threadline.surfaces.cli.importing import import_file
+from threadline.surfaces.importing.recording import import_file
 from threadline.surfaces.operation_calls import method_name
 from threadline.surfaces.python.embedded import Threadline
 

@@ -42,9 +42,13 @@ NEW_OR_PAST = {
     ("rule_sets_write", "rules"),
     ("alerts_write", "tags"),
     ("exports_start", "tags"),
+    ("webhooks_deliveries", "destination"),
+    ("gallery_preview", "sender"),
+    ("gallery_mails", "sender"),
+    ("gallery_install", "sender"),
 }
 """Parameters that are called by a kind and are of none: a rule's content, topics of interest, the address of a sender;
-rules and tags that are still to come; and a candidate, which refuses by itself."""
+rules and tags that are still to come; a destination that is gone; and a candidate, which refuses by itself."""
 STORED = {"broadcast": "spring-sale", "tag": "early-bird"}
 """What is in the store and in no definition."""
 

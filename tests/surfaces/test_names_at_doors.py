@@ -69,7 +69,7 @@ class Doors:
     def cli(self, call: Call, name: str) -> str:
         self.capture()
         _, *arguments = shlex.split(call.command())
-        code = run(composition(), [*arguments, "--file", str(self.file), "--json"])
+        code = run(composition, [*arguments, "--file", str(self.file), "--json"])
         assert code != 0
         return "".join(self.capture())
 

@@ -91,7 +91,7 @@ def test_a_journey_has_tables_of_steps_and_arrows_and_today_has_no_picture(
     assert list(analytics.to_df(flow, "steps")) == ["step", "reached", "left", "reasons"]
     assert list(analytics.to_df(flow, "arrows")) == ["step", "next", "runs"]
     assert analytics.to_chart(flow).to_dict()["title"]["text"] == "Journey none"
-    assert list(analytics.to_df(today)) == ["today", "before", "type", "own"]
+    assert list(analytics.to_df(today)) == ["type", "today", "before", "own"]
     with pytest.raises(InvalidValue, match="Today has no picture"):
         analytics.to_chart(today)
 

@@ -1,9 +1,11 @@
-"""A definition is proposed by one, put in force by another with one call, and written into the file it belongs in."""
+"""A definition is proposed by one, put in force by another with one call, and lives in the store beside the files."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,7 @@ import yaml
 
 from tests.capabilities.asked import Asked
 from tests.surfaces.test_http_server import Process
-from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound
-from threadline.settings import Settings
-from threadline.surfaces.http.server.definition_files import NEW_FILE, DefinitionFiles
+from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, LimitExceeded, NotFound
 
 KEYS = {
     "THREADLINE_WRITE_KEYS": "shop=mine-alone",
@@ -57,7 +57,9 @@ def test_a_proposal_is_accepted_with_one_call_and_its_people_are_found(client: h
     accepted = client.post("/v1/definitions/proposals/segments/vip/accept", json={"seen": again["at"]})
     assert accepted.status_code == 200, accepted.text
     assert names(client) == ["big", "vip"]
-    assert (tmp_path / "threadline.yaml").read_text() == f"{FILE}  vip:\n    {VIP}"
+    assert (tmp_path / "threadline.yaml").read_text() == FILE
+    (version,) = client.get("/v1/definitions/versions").json()["versions"]
+    assert (version["number"], version["by"], version["note"]) == (1, "admin", "for the sale")
     assert client.get("/v1/definitions/proposals").json()["proposals"] == []
     for _ in range(200):
         if client.get("/v1/segments/vip/members").json()["members"]:
@@ -69,7 +71,7 @@ def test_a_proposal_is_accepted_with_one_call_and_its_people_are_found(client: h
     assert client.post("/v1/definitions/proposals/segments/vip/accept", json={}).status_code == 404
 
 
-def test_what_is_wrong_or_breaks_another_is_refused_and_the_file_is_as_it_was(
+def test_what_is_wrong_or_breaks_another_is_refused_and_nothing_is_changed(
     client: httpx.Client, tmp_path: Path
 ) -> None:
     wrong = {"section": "segments", "name": "vip", "text": "when: {field: tags, contain: vip}"}
@@ -77,20 +79,83 @@ def test_what_is_wrong_or_breaks_another_is_refused_and_the_file_is_as_it_was(
         refused = client.post(f"/v1/definitions/{path}", json=wrong)
         assert refused.status_code == 400
         assert "did you mean 'contains'" in refused.text
-    right = {"section": "segments", "name": "big", "text": VIP}
-    assert client.post("/v1/definitions/proposals", json=right).json()["replaces"]
+    right = {"section": "segments", "name": "vip", "text": VIP}
+    assert not client.post("/v1/definitions/proposals", json=right).json()["replaces"]
     # Somebody breaks the file by hand: what is accepted then must not make it worse.
     (tmp_path / "threadline.yaml").write_text(f"{FILE}rules: {{a: 1}}\n")
-    assert client.post("/v1/definitions/proposals/segments/big/accept", json={}).status_code == 400
-    assert (tmp_path / "threadline.yaml").read_text() == f"{FILE}rules: {{a: 1}}\n"
-    assert names(client) == ["big"]
-    (tmp_path / "threadline.yaml").write_text("segments: {big: {when: {field: tags, exists: true}}}")
-    by_hand = client.post("/v1/definitions/declare", json=right)
-    assert (by_hand.status_code, by_hand.json()["hint"][:18]) == (409, "put the definition")
+    assert client.post("/v1/definitions/proposals/segments/vip/accept", json={}).status_code == 400
+    assert (names(client), client.get("/v1/definitions/versions").json()["in_force"]) == (["big"], 0)
     (tmp_path / "threadline.yaml").write_text(FILE)
     assert client.post("/v1/definitions/declare", json=right).status_code == 200
-    assert (tmp_path / "threadline.yaml").read_text() == f"# Ours.\nsegments:\n  big:\n    {VIP}"
     assert client.get("/v1/definitions/proposals").json()["proposals"] == [], "what was proposed for it is settled"
+    by_file = client.post("/v1/definitions/declare", json={**right, "name": "big"})
+    assert (by_file.status_code, by_file.json()["hint"][:15]) == (409, "Change it there")
+
+
+def test_what_was_put_in_force_is_there_after_a_restart_and_gone_back_from(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    for text in (VIP, "when: {field: tags, exists: true}\n"):
+        client.post("/v1/definitions/declare", json={"section": "segments", "name": "vip", "text": text})
+    preview = client.get("/v1/definitions/versions/1/go-back").json()
+    assert [change["change"] for change in preview["changes"]] == ["changed"]
+    assert client.post("/v1/definitions/go-back", json={"version": 1, "seen": 2}).json()["version"] == 3
+    assert client.get("/v1/definitions/segments/vip").json()["text"] == VIP
+    audited = client.get("/v1/audit-log").json()["entries"][0]
+    assert (audited["operation"], audited["outcome"]) == ("definitions_go_back", "done")
+    assert client.post("/v1/definitions/delete", json={"section": "segments", "name": "vip"}).json()["version"] == 4
+    assert names(client) == ["big"]
+
+
+def test_what_is_used_is_named_on_the_screen_before_it_is_deleted_there(client: httpx.Client) -> None:
+    vip = {"section": "segments", "name": "vip"}
+    assert client.post("/v1/definitions/declare", json={**vip, "text": VIP}).status_code == 200
+    assert client.post("/v1/alerts/sale", json={"title": "Sale", "segments": ["vip"]}).status_code == 200
+    refused = client.post("/v1/definitions/delete", json=vip)
+    assert (refused.status_code, "is still used: alert 'sale'" in refused.json()["detail"]) == (409, True)
+    with httpx.Client(base_url=client.base_url, follow_redirects=True) as browser:
+        browser.post("/sign-in", data={"password": "tok-alone"})
+        page = unescape(browser.get("/definitions").text)
+        assert "Used by alert 'sale'" in page
+        assert "although it is used by alert 'sale'?" in page
+        form = page[page.index('action="/do/definitions_delete"') :].partition("</form>")[0]
+        fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+        assert (fields["section"], fields["name"], fields["anyway"]) == ("segments", "vip", "true")
+        assert browser.post("/do/definitions_delete", data=fields).status_code == 200
+    assert names(client) == ["big"]
+
+
+TOPICS = """mail:
+  senders: {shop: {from: shop@example.com}}
+  templates:
+    hello: {subject: Hello, text: Hello}  # short
+consent:
+  brand: Shop
+  topics:
+    news: {title: News}
+"""
+
+
+def test_a_topic_is_put_in_force_within_its_section_and_what_stands_beside_it_stays(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    (tmp_path / "threadline.yaml").write_text(TOPICS)
+    assert client.post("/v1/definitions/reload").status_code == 200
+    offers = {"section": "consent.topics", "name": "offers", "text": "title: Offers\nconfirm: hello\n"}
+    assert not client.post("/v1/definitions/proposals", json=offers).json()["replaces"]
+    assert client.post("/v1/definitions/declare", json=offers).status_code == 200
+    assert (tmp_path / "threadline.yaml").read_text() == TOPICS
+    topics = client.get("/v1/consent/topics").json()["topics"]
+    assert [(topic["name"], topic["title"]) for topic in topics] == [("news", "News"), ("offers", "Offers")]
+    assert client.post("/v1/definitions/proposals", json=offers).json()["replaces"]
+    welcome = {"section": "mail.templates", "name": "series/welcome", "text": "subject: Welcome\ntext: Welcome\n"}
+    assert client.post("/v1/definitions/declare", json=welcome).status_code == 200
+    templates = client.get("/v1/mail/templates").json()["templates"]
+    assert [template["name"] for template in templates] == ["hello", "series/welcome"]
+    points = {"section": "points", "name": "points", "text": "tables:\n  - {version: 2, earn: {order_placed: 20}}\n"}
+    assert client.post("/v1/definitions/declare", json=points).status_code == 200
+    text = client.get("/v1/definitions/versions/3/text").json()["text"]
+    assert text.endswith(f"points:\n  {points['text'].replace('  -', '    -')}")
 
 
 # --- without a server ------------------------------------------------------------------------------
@@ -134,7 +199,46 @@ segments:
 leaderboards:
   best:
     score: features.monetary_total
+consent:
+  topics:
+    news:
+      title: News  # weekly
+points:
+  back: 2d
 """
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "text", "problem"),
+    [
+        ("consent.topics", "offers", "title: Offers\nconfirm: hallo\n", (2, 1, "there is no template 'hallo'")),
+        ("consent.topics", "Of fers", "title: Offers\n", (1, 1, "'Of fers'")),
+        ("mail.templates", "bye", "subject: Bye\n", (1, 1, "needs `blocks`, `html`, `mjml` or `text`")),
+        ("points", "points", "back: 2\n", (1, 1, "must be a duration")),
+    ],
+)
+def test_a_mistake_in_a_part_of_a_section_stands_at_its_line(
+    section: str, name: str, text: str, problem: tuple[int, int, str]
+) -> None:
+    checked = Asked(definitions=TOPICS).ask("definitions_check", section=section, name=name, text=text)
+    (first, *_) = checked["problems"]
+    assert (first["file"], first["line"], first["column"]) == ("", *problem[:2]), checked
+    assert problem[2] in f"{first['message']}; {first['hint']}"
+    with pytest.raises(InvalidDefinition):
+        Asked(definitions=TOPICS).ask("definitions_propose", section=section, name=name, text=text)
+
+
+def test_a_mistake_that_a_draft_makes_elsewhere_stands_there() -> None:
+    text = "from: other@example.com\n"
+    checked = Asked(definitions=TOPICS).ask("definitions_check", section="mail.senders", name="other", text=text)
+    (first, *_) = checked["problems"]
+    assert (first["file"], first["line"], first["column"]) == ("threadline.yaml", 4, 5), checked
+    assert "needs `sender`" in first["message"]
+
+
+def test_what_is_declared_once_is_called_like_its_section() -> None:
+    with pytest.raises(InvalidValue, match="the name is 'points'"):
+        Asked().ask("definitions_check", section="points", name="mine", text="back: 2d")
 
 
 @pytest.mark.parametrize(
@@ -143,6 +247,8 @@ leaderboards:
         ("segments", "big", "{when: {field: features.monetary_total, greater_than: 50}}\n"),
         ("segments", "vip", "# by hand\nwhen:\n  field: tags   # of people\n  contains: vip\n"),
         ("leaderboards", "best", "score: features.monetary_total\n"),
+        ("consent.topics", "news", "title: News  # weekly\n"),
+        ("points", "points", "back: 2d\n"),
     ],
 )
 def test_a_definition_in_force_is_shown_as_it_is_written(section: str, name: str, text: str) -> None:
@@ -167,31 +273,3 @@ def test_proposals_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.ask("definitions_propose", section="segments", name=name, text=VIP)
     with pytest.raises(LimitExceeded):
         asked.ask("definitions_propose", section="segments", name="c", text=VIP)
-
-
-def test_a_definition_goes_into_the_file_that_has_it_or_into_one_of_its_own(tmp_path: Path) -> None:
-    folder = tmp_path / "definitions"
-    folder.mkdir()
-    (folder / "a.yaml").write_text("features: {}\n")
-    (folder / "b.yaml").write_text(FILE)
-    files = DefinitionFiles(Settings(store=str(tmp_path / "x.db"), definitions=str(folder)))
-    with files.writing("segments", "big", VIP):
-        assert (folder / "b.yaml").read_text() == f"# Ours.\nsegments:\n  big:\n    {VIP}"
-    with pytest.raises(InvalidDefinition), files.writing("segments", "vip", VIP):
-        raise InvalidDefinition("as a reload does" if (folder / NEW_FILE).exists() else "")
-    assert sorted(each.name for each in folder.iterdir()) == ["a.yaml", "b.yaml"], "nothing is left of what failed"
-    beside = DefinitionFiles(Settings(store=str(tmp_path / "x.db")))
-    with beside.writing("segments", "vip", VIP):
-        assert (tmp_path / "threadline.yaml").read_text() == f"segments:\n  vip:\n    {VIP}"
-
-
-def test_a_file_that_cannot_be_written_is_a_conflict_that_names_the_way_out(tmp_path: Path) -> None:
-    (tmp_path / "threadline.yaml").write_text(FILE)
-    files = DefinitionFiles(Settings(store=str(tmp_path / "x.db")))
-    (tmp_path / ".threadline.yaml.new").mkdir()  # whoever runs the tests may write everywhere, but not here
-    with files.writing("segments", "vip", VIP):
-        assert "vip" in (tmp_path / "threadline.yaml").read_text(), "then the file itself is written"
-    nowhere = DefinitionFiles(Settings(store=str(tmp_path / "gone" / "x.db")))
-    with pytest.raises(Conflict, match="cannot be written") as raised, nowhere.writing("segments", "vip", VIP):
-        raise AssertionError("nothing is done then")
-    assert raised.value.hint.startswith("put the definition")

@@ -19,14 +19,9 @@ from threadline.surfaces.operation_calls import path_names
 from threadline.surfaces.python.client import Client
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.python.methods import by_group
-from threadline.surfaces.python.stub import FILE, text
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "tests/clients/typed"
-
-
-def test_the_stub_is_the_one_of_the_operations() -> None:
-    assert FILE.read_text() == text(), "run `make format`"
 
 
 def methods() -> Iterator[tuple[str, Operation]]:

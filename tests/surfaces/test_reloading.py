@@ -130,7 +130,7 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
 
         for command in ("segments members clickers", "apply --dry-run", "apply"):
             capfd.readouterr()
-            assert run(composition(), [*command.split(), "--url", server.url]) == 0
+            assert run(composition, [*command.split(), "--url", server.url]) == 0
             told = capfd.readouterr()
             if command.startswith("segments"):
                 assert "older than the definitions: people, segments.clickers; run `threadline apply`" in told.err
@@ -143,9 +143,9 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
 
         definitions.write_text(TWO)
         capfd.readouterr()
-        assert run(composition(), ["apply", "--background", "--json", "--url", server.url]) == 0
+        assert run(composition, ["apply", "--background", "--json", "--url", server.url]) == 0
         job = json.loads(capfd.readouterr().out)["job"]
-        assert run(composition(), ["jobs", "watch", job, "--json", "--url", server.url]) == 0
+        assert run(composition, ["jobs", "watch", job, "--json", "--url", server.url]) == 0
         assert json.loads(capfd.readouterr().out)["counts"] == {"people": 5}
         assert client.get("/v1/definitions/changes").json() == {"changes": [], "stale": [], "projections": []}
     assert server.stop() == 0

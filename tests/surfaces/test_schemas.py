@@ -20,9 +20,8 @@ from threadline.app import composition, open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition
 from threadline.settings import Settings
-from threadline.surfaces.cli.program import run
+from threadline.surfaces.cli.program import Start, run
 from threadline.surfaces.cli.program import threadline as program
-from threadline.surfaces.cli.session import Session
 
 SCHEMAS = """
 event_schemas:
@@ -150,7 +149,7 @@ def test_cloudevents_native_events_and_actions_are_asked_too(
 
 def called(folder: Path, *command: str) -> Result:
     with contextlib.chdir(folder):  # where the definitions are
-        return CliRunner().invoke(program, command, obj=Session(composition()))
+        return CliRunner().invoke(program, command, obj=Start(composition))
 
 
 @pytest.mark.parametrize(
@@ -209,11 +208,11 @@ def test_a_program_does_not_start_with_a_schema_that_is_none(tmp_path: Path) -> 
 def test_each_mistake_is_told_on_a_line_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "threadline.yaml").write_text("event_schemas:\n  page: {typ: object}\n  click: {requird: [n]}\n")
     with contextlib.chdir(tmp_path):
-        assert run(composition(), ["serve", "--port", "0"]) == 1
+        assert run(composition, ["serve", "--port", "0"]) == 1
         first, second = capfd.readouterr().err.splitlines()
         assert first.startswith("Error: threadline.yaml:2: event schema 'page': unknown keyword 'typ'")
         assert second.startswith("threadline.yaml:3: event schema 'click': unknown keyword 'requird'")
-        assert run(composition(), ["doctor"]) == 1
+        assert run(composition, ["doctor"]) == 1
         told = capfd.readouterr().out
     assert "\\x0a" not in told
     assert any(line.strip().startswith("threadline.yaml:3:") for line in told.splitlines())

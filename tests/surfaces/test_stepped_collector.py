@@ -1,14 +1,16 @@
-"""The server's garbage collector: what a step frees, what it leaves for a full collection, what it puts back."""
+"""The garbage collector of our own programs: deferred during a command; in a server what a step frees and leaves."""
 
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from threadline.surfaces.http.server.stepped_collector import SteppedCollector
+from threadline.engine.interpreter import SteppedCollector
 
 
 class _Node:
@@ -63,3 +65,21 @@ def test_leaving_puts_the_process_back_as_it_was() -> None:
         assert gc.get_freeze_count()
     assert gc.isenabled()
     assert not gc.get_freeze_count()
+
+
+COMMAND = """
+import gc
+from threadline.surfaces import cli
+from threadline.surfaces.cli import program
+
+usual = gc.get_threshold()[0]
+program.run = lambda compose, _: (compose(), print(gc.isenabled(), gc.get_threshold()[0] // usual))[1]
+cli.main([])
+"""
+
+
+def test_a_command_runs_with_the_collector_deferred() -> None:
+    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
+    is_enabled, times = done.stdout.split()
+    assert is_enabled == "True"
+    assert int(times) > 100

@@ -15,7 +15,7 @@ from tests.wire.test_segment_hostile import BAD as BAD_SEGMENT
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, parse_time
 from threadline.wire.rejection import CODES
-from threadline.wire.semantic import CATALOGUE, SEMANTIC
+from threadline.wire.segment import CATALOGUE, SEMANTIC
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -13,9 +13,9 @@ from tests.wire.segment_cases import one, refused, send, track
 from threadline.kernel.errors import LimitExceeded, MalformedBody
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX
-from threadline.wire import scan
+from threadline.wire import message as message_module
+from threadline.wire.message import depth, split_array
 from threadline.wire.rejection import CODES, RAW_BYTES_MAX, Rejection
-from threadline.wire.scan import depth, split_array
 from threadline.wire.segment import encode
 
 
@@ -283,13 +283,13 @@ def test_hostile_text_is_passed_over_in_few_steps(monkeypatch: pytest.MonkeyPatc
         steps.append(position)
         return to_bracket(text, position)
 
-    to_bracket = scan._to_bracket
-    monkeypatch.setattr(scan, "_to_bracket", counted)
+    to_bracket = message_module._to_bracket
+    monkeypatch.setattr(message_module, "_to_bracket", counted)
     for hostile in (b'"' * 500_000, b"[" + b'"",' * 100_000, b"[" * 500_000, b"[" + b"[]," * 200_000, b":" * 500_000):
         steps.clear()
         with pytest.raises(MalformedBody):
             split_array(b'{"batch":[' + hostile, b"batch")
-        assert len(steps) <= scan._BRACKETS_MAX + 1
+        assert len(steps) <= message_module._BRACKETS_MAX + 1
     assert len(steps) < 10
 
 

@@ -104,6 +104,13 @@ def test_a_file_of_orders_becomes_a_history() -> None:
         ({"format": "unix_ms"}, 1772366400123, "2026-03-01T12:00:00.123Z"),
         ({"format": "unix_us"}, "1772366400123456", "2026-03-01T12:00:00.123456Z"),
         ({"format": "unix"}, "-0.000001", "1969-12-31T23:59:59.999999Z"),
+        ({"format": "excel", "zone": "Europe/Berlin"}, "46204.5", "2026-07-01T10:00:00Z"),
+        ({"format": "excel"}, "46204,25", "2026-07-01T06:00:00Z"),
+        ({"format": "excel"}, 46204, "2026-07-01T00:00:00Z"),
+        ({"format": "excel"}, "46204.520833333336", "2026-07-01T12:30:00Z"),
+        ({"format": "excel"}, "1", "1900-01-01T00:00:00Z"),
+        ({"format": "excel"}, 59, "1900-02-28T00:00:00Z"),
+        ({"format": "excel"}, 61, "1900-03-01T00:00:00Z"),
         ({}, datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=2))), "2026-03-01T10:00:00Z"),
         ({"zone": "Asia/Tokyo"}, datetime(2026, 3, 1, 12), "2026-03-01T03:00:00Z"),  # noqa: DTZ001
         ({"zone": "Asia/Tokyo"}, date(2026, 3, 1), "2026-02-28T15:00:00Z"),
@@ -126,6 +133,12 @@ def test_times_in_every_form(rule: Any, cell: Any, expected: str) -> None:
         ({"format": "unix"}, float("inf")),
         ({"format": "unix"}, "1e999"),
         ({"format": "unix"}, "1" * 50),
+        ({"format": "excel"}, "2026-07-01"),
+        ({"format": "excel"}, "0.5"),
+        ({"format": "excel"}, 60),
+        ({"format": "excel"}, "2958466"),
+        ({"format": "excel"}, "1e99"),
+        ({"format": "excel"}, True),
         ({"format": "%Y%m%d"}, "1997-01-01"),
         ({"format": "%Y%m%d"}, "19970230"),
         ({"zone": "Asia/Tokyo"}, "0001-01-01"),
@@ -150,6 +163,15 @@ def test_a_local_time_is_the_instant_at_which_the_clocks_showed_it(local: dateti
     assert not winter or utc - at == HOUR
 
 
+@given(st.datetimes(datetime(1900, 3, 1), datetime(2025, 12, 31)))  # noqa: DTZ001 — local times under test
+def test_a_local_time_as_a_spreadsheet_has_it_is_that_time_to_the_millisecond(local: datetime) -> None:
+    local = local.replace(microsecond=local.microsecond // 1_000 * 1_000)
+    days = (local - datetime(1899, 12, 30)) / timedelta(days=1)  # noqa: DTZ001
+    rule = {"column": "at", "format": "excel"}
+    assert event({"at": repr(days)}, time=rule).occurred_at == parse_time(f"{local.isoformat()}Z")
+    assert event({"at": days}, time=rule).occurred_at == event({"at": repr(days)}, time=rule).occurred_at
+
+
 # --- properties ------------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +190,13 @@ def test_a_local_time_is_the_instant_at_which_the_clocks_showed_it(local: dateti
         ("x", Decimal("7.00"), 7),
         ("x", Decimal("NaN"), ...),
         ("x", datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01T00:00:00.000000Z"),
+        ({"column": "x", "decimal_comma": True}, "141,50", 141.5),
+        ({"column": "x", "decimal_comma": True}, " -1.234.567,8 ", -1234567.8),
+        ({"column": "x", "decimal_comma": True}, "1 234,5", 1234.5),
+        ({"column": "x", "decimal_comma": True}, "1\u202f234", 1234),
+        ({"column": "x", "decimal_comma": True}, "1.234", 1234),
+        ({"column": "x", "decimal_comma": True}, "7", 7),
+        ({"column": "x", "decimal_comma": True}, 7.5, 7.5),
         ({"column": "x", "number": True}, "11.77", 11.77),
         ({"column": "x", "number": True}, " -5 ", -5),
         ({"column": "x", "number": True}, "9007199254740993", 9007199254740993),
@@ -191,6 +220,13 @@ def test_a_cell_becomes_a_property(rule: Any, cell: Any, value: Any) -> None:
     ("rule", "cell", "expected"),
     [
         ({"column": "x", "number": True}, "1,000", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, "1.5", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, "1,234.5", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, "1.23.456", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, "1.234'567", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, "1,2,3", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, "٣,5", "invalid_value"),
+        ({"column": "x", "decimal_comma": True}, [1], "invalid_value"),
         ({"column": "x", "number": True}, "$5", "invalid_value"),
         ({"column": "x", "number": True}, "٣", "invalid_value"),
         ({"column": "x", "number": True}, "nan", "invalid_value"),

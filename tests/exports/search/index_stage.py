@@ -48,8 +48,9 @@ class Stage(NamedTuple):
 
 def on(store: Store, path: Path | None) -> Stage:
     clock = lambda: AT  # noqa: E731
+    people_of = lambda threads: {}  # noqa: E731 — these entries are written without people
     log = EventLog(store, Credentials(store, clock), DamagedEvents(store, clock))
-    return Stage(store, EmbeddedIndex(path, log, document_of, partial(erased_since, store)))
+    return Stage(store, EmbeddedIndex(path, log, document_of, partial(erased_since, store), people_of))
 
 
 def opened(path: Path, *, readonly: bool = False) -> Stage:

@@ -16,6 +16,7 @@ from tests.exports.search import fake_opensearch
 from tests.exports.search.index_stage import erase
 from threadline.app import MEMORY, open_engine
 from threadline.capabilities.ask.search.documents import document_of
+from threadline.capabilities.ask.search.naming import named_people
 from threadline.engine.delivery.feed_consumer import FeedConsumer, consumers
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.erasure.erased_ids import erased_since
@@ -108,7 +109,9 @@ QUERIES: list[dict[str, Any]] = [
 def test_it_finds_what_the_embedded_index_finds(stage: Stage) -> None:
     events(stage)
     engine = stage.asked.engine
-    embedded = EmbeddedIndex(None, engine.log, document_of, partial(erased_since, engine.store))
+    embedded = EmbeddedIndex(
+        None, engine.log, document_of, partial(erased_since, engine.store), partial(named_people, engine)
+    )
     for query in QUERIES:
         answers = []
         for index in (stage.index(), embedded):
@@ -124,7 +127,9 @@ def test_the_types_of_a_workspace_are_those_that_the_embedded_index_has(stage: S
     events(stage, 2)
     stage.asked.tell("later", user_id="u0", workspace="other")
     engine = stage.asked.engine
-    embedded = EmbeddedIndex(None, engine.log, document_of, partial(erased_since, engine.store))
+    embedded = EmbeddedIndex(
+        None, engine.log, document_of, partial(erased_since, engine.store), partial(named_people, engine)
+    )
     for index in (stage.index(), embedded):
         index.catch_up(100)
         assert index.types("default") == ({"applied", "decision_made"}, True)
@@ -132,6 +137,19 @@ def test_the_types_of_a_workspace_are_those_that_the_embedded_index_has(stage: S
         assert index.types("nobody's") == (set(), True)
     stage.asked.tell("newest", user_id="u0")
     assert [index.types("default").is_complete for index in (stage.index(), embedded)] == [False, False]
+
+
+def test_people_are_found_by_words_of_their_events_and_a_note_says_what_is_not(stage: Stage) -> None:
+    asked = stage.asked
+    asked.tell("identify", user_id="u1", properties={"first_name": "Ada", "last_name": "Lovelace"})
+    asked.tell("page_viewed", user_id="u2", properties={"title": "Lovelace"})
+    asked.engine.search = stage.index()
+    asked.engine.search.catch_up(100)
+    for text in ("lovel", "ADA", "ovelac"):
+        answer = asked.ask("people_find", text=text)
+        assert [person["name"] for person in answer["people"]] == ["Ada Lovelace"], text
+        assert (answer["total"], "OpenSearch has events" in answer["note"]) == (None, True), answer
+    assert answer["people_read"] == 2
 
 
 def test_networks_and_timelines_come_of_it_as_well(stage: Stage) -> None:

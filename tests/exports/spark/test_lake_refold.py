@@ -30,7 +30,7 @@ from threadline.exports.spark.recipe import recipe
 from threadline.exports.spark.states import STATES, published_rows
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue
 from threadline.kernel.event import Event
-from threadline.kernel.time import EARLIEST, LATEST
+from threadline.kernel.time import DAY, EARLIEST, LATEST
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 
@@ -262,3 +262,19 @@ def test_states_of_other_definitions_are_not_compared(lake: Lake) -> None:
 def test_a_process_with_other_folds_takes_no_part(lake: Lake) -> None:
     with pytest.raises(InvalidSetting, match="folds otherwise"):
         recipe(stage.catalogue_of)._replace(layout="of another version").catalogue()
+
+
+def test_openings_of_events_that_left_by_their_age_are_folded_from_a_lake_as_in_the_store(lake: Lake) -> None:
+    on = staging.engine()
+    for number in range(6):
+        paid = {"total": 10, "currency": "EUR"}
+        at = staging.NOW - (9 - number) * DAY
+        on.recorder.record([staging.event("purchase_completed", {"user_id": "ada"}, f"{number}", at, properties=paid)])
+    person = on.reader.person("default", "user_id:ada")
+    for days in (7, 5):  # the second time an opening leaves with the events
+        sync(on, lake)
+        assert on.erasures.expiry.expire(person.id, ["purchase_completed"], staging.NOW - days * DAY) == 2
+        sync(on, lake)
+        single.refold(lake, stage.RECIPE)
+        checked = check_states(on.store, on.catalogue, lake)
+        assert (checked.people, checked.newer, checked.differing) == (1, 0, ())

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from threadline.kernel.chart import Axis, Chart, Flow, Kind, Point, Series, Unit, formatted
-from threadline.surfaces.charts.palette import DARK, LIGHT, Theme, style_sheet
-from threadline.surfaces.charts.scale import scale
+from threadline.surfaces.charts.palette import DARK, LIGHT, UNSURE, Theme, style_sheet
+from threadline.surfaces.charts.scale import in_two, scale, width_of
 from threadline.surfaces.charts.svg import svg, svg_file
 from threadline.surfaces.charts.terminal import Plot
 from threadline.surfaces.charts.vega import vega
@@ -119,6 +119,30 @@ def test_the_text_alternative_has_the_values_and_says_how_many_it_leaves_out() -
     assert "<desc>It rises." in svg(chart)
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("wait", ["wait"]),
+        ("wait for purchase completed", ["wait for purchase", "completed"]),
+        ("wait for purchase completed, at most 4 days", ["wait for purchase", "completed, at most…"]),
+        ("purchase_completed_in_the_shop", ["purchase_completed_…"]),
+    ],
+)
+def test_a_label_that_is_too_long_for_a_line_has_two_and_is_cut_beyond(text: str, lines: list[str]) -> None:
+    assert in_two(text, 140) == lines
+    assert all(width_of(line) <= 140 for line in lines)
+
+
+def test_the_last_tick_of_an_axis_is_within_the_drawing() -> None:
+    bins = tuple(Point(at / 10, at, high=(at + 1) / 10) for at in range(10))
+    chart = Chart(
+        kind="histogram", title="t", x=Axis(title="x", unit="share"), y=Axis(title="y"), series=(Series("", bins),)
+    )
+    for text in ET.fromstring(svg(chart, width=320)).iter("{http://www.w3.org/2000/svg}text"):
+        if text.get("text-anchor") == "middle":
+            assert float(text.get("x", "0")) + width_of(text.text or "") / 2 <= 320
+
+
 def test_a_step_that_is_there_twice_in_a_funnel_has_two_bars() -> None:
     points = (Point("visit", 9), Point("buy", 4), Point("buy", 1))
     chart = Chart(kind="funnel", title="t", y=Axis(unit="count"), series=(Series("", points),))
@@ -131,6 +155,14 @@ def test_a_step_that_is_there_twice_in_a_funnel_has_two_bars() -> None:
 def _linear(colour: str) -> list[float]:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def _over(colour: str, ground: str, opacity: float) -> str:
+    """A colour that lets some of the ground through."""
+    mixed = [
+        round(opacity * int(colour[at : at + 2], 16) + (1 - opacity) * int(ground[at : at + 2], 16)) for at in (1, 3, 5)
+    ]
+    return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def _contrast(one: str, other: str) -> float:
@@ -176,6 +208,7 @@ def test_colours_stand_out_from_the_ground_and_from_each_other(theme: Theme) -> 
     assert min(_contrast(colour, theme.ground) for colour in (theme.ink, theme.quiet)) >= 4.5
     assert min(_contrast(theme.ink, shade) for shade in theme.heat[:5]) >= 4.5
     assert min(_contrast(theme.strong, shade) for shade in theme.heat[5:]) >= 4.5
+    assert min(_contrast(theme.ink, _over(shade, theme.ground, UNSURE)) for shade in theme.heat) >= 4.5
     # Two just differ at 2.3; marks that touch, as bars in a group do, need more. Few pictures have more than five.
     assert min(differences(theme))[0] >= 10, sorted(differences(theme))[:5]
 

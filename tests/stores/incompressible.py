@@ -1,4 +1,4 @@
-"""Values that nothing shortens."""
+"""Values that nothing shortens: as long in a store as they are."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from random import Random
 
 
 def noise(seed: int, size: int) -> bytes:
-    """Bytes that deflate cannot shorten."""
+    """Bytes that no compression shortens."""
     return Random(seed).randbytes(size)
