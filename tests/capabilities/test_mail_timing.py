@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from threadline.capabilities.reach.journeys.definition import Journey
-from threadline.capabilities.reach.mail.definition import Cap, Mail, QuietHours
-from threadline.capabilities.reach.mail.preparation import capped_until
+from threadline.capabilities.reach.mail.definition import Mail
+from threadline.capabilities.reach.messages.limits import Most, QuietHours, capped_until
 from threadline.kernel.calendar import quiet_until
 from threadline.kernel.time import DAY, MINUTE, SECOND
 
@@ -119,7 +119,7 @@ def test_a_capped_mail_goes_as_soon_as_every_cap_allows_it(sent: list[int], caps
     def is_allowed(at: int) -> bool:
         return all(sum(at - per < each <= at for each in sent) < mails for mails, per in caps)
 
-    until = capped_until([Cap(mails=mails, per=per) for mails, per in caps], sent, now)
+    until = capped_until([Most(mails, per) for mails, per in caps], sent, now)
     assert (until is None) == is_allowed(now)
     if until is not None:
         assert is_allowed(until)

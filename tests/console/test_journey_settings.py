@@ -9,7 +9,8 @@ import pytest
 
 from tests.console.stage import close_up, csrf_of, opened, signed_in
 from threadline.capabilities.foundation.definitions.splicing import value_of
-from threadline.capabilities.reach.mail.definition import Cap, Mail, QuietHours
+from threadline.capabilities.reach.mail.definition import Cap, Mail
+from threadline.capabilities.reach.messages.limits import QuietHours
 from threadline.kernel.time import DAY, HOUR
 from threadline.surfaces.console.journey_settings import PANELS, panels
 

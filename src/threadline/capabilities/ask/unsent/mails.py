@@ -15,7 +15,7 @@ from threadline.capabilities.reach.mail.definition import KIND, QUEUE
 from threadline.capabilities.reach.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.reach.mail.order import mail_effect
 from threadline.capabilities.reach.mail.policy import NAME as MAIL
-from threadline.capabilities.reach.mail.preparation import TEMPLATE_FAILED
+from threadline.capabilities.reach.messages.preparation import TEMPLATE_FAILED
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Foreseen, PendingEffect

@@ -40,7 +40,7 @@ from threadline.capabilities.reach.journeys.steps import (
     Trigger,
     steps_of,
 )
-from threadline.capabilities.reach.mail.definition import QuietHours
+from threadline.capabilities.reach.messages.limits import QuietHours
 from threadline.kernel.calendar import canonical_zone
 from threadline.kernel.canonical import canonical_json, read_canonical
 from threadline.kernel.errors import InvalidValue

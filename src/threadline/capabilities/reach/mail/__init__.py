@@ -9,4 +9,4 @@ hours of the recipient's zone, and stops where the recipient has said so.
 
 from threadline.kernel.capability import Capability
 
-CAPABILITY = Capability("mail", __name__)
+CAPABILITY = Capability("mail", __name__, needs=frozenset({"messages"}))

@@ -6,12 +6,13 @@ from typing import Any
 
 from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.reach.feedback.events import MAIL_SENT
+from threadline.capabilities.reach.mail.channel import MailChannel
 from threadline.capabilities.reach.mail.definition import KIND, QUEUE, Mail, read_mail
 from threadline.capabilities.reach.mail.operations import as_sent, domains, pictures, preview, send, testing
 from threadline.capabilities.reach.mail.operations import templates as template_operations
 from threadline.capabilities.reach.mail.policy import mail_policy
-from threadline.capabilities.reach.mail.preparation import mail_preparation
 from threadline.capabilities.reach.mail.templates import Templates, read_templates
+from threadline.capabilities.reach.messages.preparation import preparation
 from threadline.kernel.lasting import Lasting, Until
 from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Queue
 
@@ -27,7 +28,7 @@ def declare(definitions: Definitions) -> list[Any]:
     ]
     if mail is None:
         return made
-    return [*made, _lasting(mail), _queue(mail), mail_policy(templates), mail_preparation(templates)]
+    return [*made, _lasting(mail), _queue(mail), mail_policy(templates), preparation(MailChannel(templates))]
 
 
 def _queue(mail: Mail) -> Queue:

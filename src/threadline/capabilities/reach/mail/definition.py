@@ -30,8 +30,9 @@ from threadline.capabilities.foundation.definitions.declaring import (
 )
 from threadline.capabilities.foundation.definitions.document import BY_HAND, DRAFT
 from threadline.capabilities.reach.mail.blocks import BLOCKS, COLOR, Block
+from threadline.capabilities.reach.messages.limits import Limits, Most, QuietHours
 from threadline.kernel.address import parse_address
-from threadline.kernel.calendar import canonical_zone, quiet_until
+from threadline.kernel.calendar import canonical_zone
 from threadline.kernel.errors import InvalidAddress, InvalidValue
 from threadline.kernel.extra import missing
 from threadline.kernel.inbox import PROVIDER_URL
@@ -46,7 +47,7 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.names import PATH_NAME, PATH_SPELLING, VARIABLE, NameKind
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.time import DAY, MINUTE, SECOND, format_duration, parse_time
+from threadline.kernel.time import DAY, SECOND, format_duration, parse_time
 
 KIND = QUEUE = "mail"
 """The kind of effect, and the queue in which mails wait."""
@@ -59,7 +60,6 @@ SCHEMES = ("inbox", "smtp", "smtps", "ses", "env")
 
 FILE = re.compile(r"[^\s{<]+\.(html|htm|mjml|txt|j2)")
 """What of a template names a file; anything else is the text itself."""
-TIME_OF_DAY = r"([01]\d|2[0-3]):[0-5]\d"
 
 
 def _address(written: str) -> str:
@@ -83,9 +83,6 @@ def _domain(written: str) -> str:
 _DOMAIN = parsed(_domain, "a domain such as shop.example")
 _ADDRESS = parsed(_address, "an address such as hello@shop.example", format="email")
 _ZONE = parsed(canonical_zone, "a time zone such as Europe/Berlin")
-_TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
-    lambda written: (int(written[:2]) * 60 + int(written[3:])) * MINUTE
-)
 _DATE = parsed(parse_time, "a date such as 2026-06-01")
 _TEMPLATE_NAME = text(f"a name of {PATH_SPELLING}, such as welcome", PATH_NAME.pattern)
 _LANGUAGE = text("a language such as en or pt-BR", r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
@@ -300,22 +297,6 @@ class Cap(msgspec.Struct, frozen=True, kw_only=True):
     per: Annotated[int, duration(1, 365 * DAY, "7d")]
 
 
-class QuietHours(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "from", "stop": "to"}):
-    """Hours of the recipient's day in which no marketing mail is sent; it goes out afterwards."""
-
-    start: Annotated[int, _TIME]
-    stop: Annotated[int, _TIME]
-
-    def until(self, zone: str, at: int) -> int | None:
-        """The end of those that an instant lies in, by the clock on the recipient's wall; None: it lies in none."""
-        return quiet_until(self.start, self.stop, zone, at)
-
-    def problems(self, written: Collection[str]) -> Problems:
-        """Hours that never end."""
-        if self.start == self.stop:
-            yield "to", "`from` and `to` are the same time, so no mail would ever be sent"
-
-
 SEEN: Mapping[str, tuple[str, ...]] = {
     "person": ("id", "email", "traits", "tags", "identifiers"),
     "event": ("id", "type", "occurred_at", "properties"),
@@ -373,6 +354,12 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds":
             if not template.sender and len(self.senders) != 1:
                 several = suggestion("", self.senders) if self.senders else "declare one under `senders`"
                 yield ("templates", name), f"needs `sender`; {several}"
+
+    @property
+    def limits(self) -> Limits:
+        """What holds up mails that are not transactional."""
+        caps = tuple(Most(cap.mails, cap.per) for cap in self.caps)
+        return Limits(caps, self.quiet_hours, self.timezone, self.give_up_seconds)
 
     def sender_of(self, template: Template, name: str = "") -> Sender:
         """The sender of a mail: of this name, else as the template says, else the only one. Raises `InvalidValue`."""

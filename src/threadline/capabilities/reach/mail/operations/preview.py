@@ -13,17 +13,11 @@ from threadline.capabilities.reach.mail.definition import INBOX
 from threadline.capabilities.reach.mail.message import address_of, message_of
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name, Version
-from threadline.capabilities.reach.mail.order import (
-    Cause,
-    Facts,
-    example_links,
-    links_of,
-    mailing_of,
-    order_of,
-    with_context,
-)
+from threadline.capabilities.reach.mail.order import example_links, links_of, order_of, with_context
 from threadline.capabilities.reach.mail.remarks import remarks
 from threadline.capabilities.reach.mail.templates import Compiled, TemplateFailed, Templates, render
+from threadline.capabilities.reach.messages.context import Cause, Facts
+from threadline.capabilities.reach.messages.preparation import mailing_of
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Event, Identifier, Recorded
