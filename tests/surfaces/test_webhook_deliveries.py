@@ -1,9 +1,10 @@
-"""Deliveries of webhooks: each attempt with request and answer, sent again once, bounded, and gone with the person."""
+"""Deliveries of webhooks: each attempt with request and answer, sent again once, bounded, and gone with the person; on
+every store."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 
 import threadline
 from tests.senders.receiver import Answer, Receiver
+from tests.servers import dynamodb, postgres
 from tests.surfaces.conftest import Clock
 from threadline.app import open_dispatcher
 from threadline.capabilities.operate.effects.personal import DELIVERIES_FILE
@@ -36,6 +38,13 @@ rules:
 rule_sets:
   all: {{events: [order], rules: [orders]}}
 """
+STORES: dict[str, Callable[[Path], str]] = {
+    "memory": lambda folder: "memory:",
+    "sqlite": lambda folder: str(folder / "shop.db"),
+    "postgres": lambda folder: postgres.server("18").made(postgres.schema_of(folder)),
+    "dynamodb": lambda folder: dynamodb.ministack().made(folder),
+}
+"""Store -> an address of a new one that stands for a folder."""
 FAILURE: Answer = (500, {}, b"<b>out of order</b>" + b"x" * 5_000)
 OK: Answer = (204, {}, b"")
 
@@ -63,15 +72,17 @@ def _plain(line: Any) -> dict[str, Any]:
     return plain
 
 
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+@pytest.fixture(params=STORES)
+def stage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setenv("CRM_SECRET", "whsec_" + "A" * 32)
     clock, answers = Clock(), list[Answer]()
     with Receiver(lambda call: answers.pop(0) if answers else OK) as receiver:
         file = tmp_path / "threadline.yaml"
         file.write_text(DEFINITIONS.format(url=receiver.url(), secret=SECRET))
         settings = Settings(webhook_private_addresses="127.0.0.0/8", webhook_http=True, definitions=str(file))
-        with threadline.open("memory:", definitions=str(file), clock=clock, settings=settings) as shop:
+        with threadline.open(
+            STORES[request.param](tmp_path), definitions=str(file), clock=clock, settings=settings
+        ) as shop:
             yield Stage(shop, receiver, answers, open_dispatcher(shop.engine, settings), clock)
 
 
