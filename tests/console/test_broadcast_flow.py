@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
-from tests.console.test_console_flows import TOKEN, Visit
+from tests.console.flows import Visit, post, running
 
 DEFINITIONS = """
 segments:
@@ -34,11 +31,7 @@ PEOPLE = 12
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("broadcast")
-    (folder / "threadline.yaml").write_text(DEFINITIONS)
-    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
+    with running(tmp_path_factory.mktemp("broadcast"), DEFINITIONS) as served:
         people = [
             {"plan": "pro", "city": "Rome" if n % 2 else "Oslo", **({"email": f"p{n}@example.com"} if n % 4 else {})}
             for n in range(PEOPLE)
@@ -47,22 +40,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             {"type": "identify", "key": f"i{n}", "identifiers": {"user_id": f"p{n}"}, "properties": traits}
             for n, traits in enumerate(people)
         ]
-        request = urllib.request.Request(
-            f"{served.url}/v1/events",
-            json.dumps({"events": events}).encode(),
-            {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
-        )
-        with urllib.request.urlopen(request) as answer:
-            assert answer.status == 200
+        post(served.url, "/v1/events", {"events": events})
         yield served
-    finally:
-        served.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
-        yield made
 
 
 def _settled(page: Any) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from tests.chromium import launched
 from tests.clients.server import Server
+from tests.console.flows import TOKEN, Visit
 from tests.console.stage import NOW, csrf_of, opened, record, signed_in
-from tests.console.test_console_flows import TOKEN, Visit
 from threadline.app import open_dispatcher, open_engine
 from threadline.capabilities.foundation.definitions.splicing import value_of
 from threadline.capabilities.foundation.definitions.writing import yaml_of

@@ -11,7 +11,6 @@ import pytest
 
 from tests.activity import commits, event
 from tests.cdnow import messages, tell
-from tests.chromium import launched
 from tests.console.browser import SCHEMES, WIDTHS, Server, Watched, detail_of, served
 from threadline.engine.engine import Engine
 from threadline.surfaces.console.screens import screens
@@ -27,12 +26,6 @@ DETAILS = [each for each in screens() if "{" in each.path]
 CHART = {} if ALL else {"analysis": "/analytics/trend?per=month"}
 """By day, three decades of commits are tens of thousands of marks, on which axe-core works for twenty seconds."""
 VIEWS = [(scheme, width) for scheme in SCHEMES for width in WIDTHS]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as made:
-        yield made
 
 
 def fill(engine: Engine) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.chromium import launched
 from tests.clients.server import Server
+from tests.console.flows import Visit, post, running
 from tests.console.stage import HOSTILE
 from threadline.surfaces.console.screens import screens
 
-TOKEN = "console-token-1"
 DEFINITIONS = """
 segments:
   good_customers: {when: {field: features.monetary_total, greater_than: 20}}
@@ -35,16 +32,6 @@ DETAILS = {
     "analysis": "/analytics/trend?per=day",
 }
 """One of each screen that is about something; others are reached where there is something."""
-
-
-def _post(url: str, events: list[dict[str, Any]]) -> None:
-    request = urllib.request.Request(
-        f"{url}/v1/events",
-        json.dumps({"events": events}).encode(),
-        {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
-    )
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 200
 
 
 def _events() -> list[dict[str, Any]]:
@@ -82,53 +69,9 @@ def _events() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("console")
-    (folder / "threadline.yaml").write_text(DEFINITIONS)
-    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
-        _post(served.url, _events())
+    with running(tmp_path_factory.mktemp("console"), DEFINITIONS) as served:
+        post(served.url, "/v1/events", {"events": _events()})
         yield served
-    finally:
-        served.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
-        yield made
-
-
-class Visit:
-    """Somebody who is signed in, and what went wrong in their browser."""
-
-    def __init__(self, browser: Any, url: str, width: int = 1_600, scheme: str = "light", **more: Any) -> None:
-        self.url = url
-        self.faults: list[str] = []
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
-        self.page = context.new_page()
-        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        self.page.on("dialog", lambda each: (self.faults.append(f"dialog: {each.message}"), each.dismiss()))
-        self.page.on("request", self._asked)
-        self.page.on("console", self._said)
-        self.page.goto(f"{url}/sign-in")
-        self.page.fill("[name=password]", TOKEN)
-        self.page.keyboard.press("Enter")
-        self.page.wait_for_url(f"{url}/")
-
-    def _asked(self, request: Any) -> None:
-        if not request.url.startswith((self.url, "data:")):
-            self.faults.append(f"foreign: {request.url}")
-
-    def _said(self, message: Any) -> None:
-        if message.type == "error":
-            self.faults.append(f"console: {message.text} {message.location}")
-
-    def open(self, path: str) -> None:
-        """Go there, and wait until every part that is seen has come."""
-        self.page.goto(f"{self.url}{path}")
-        self.page.wait_for_selector("[aria-busy=true]", state="detached")
-        self.page.wait_for_timeout(120)
 
 
 def paths() -> list[str]:
@@ -224,7 +167,8 @@ def test_a_new_event_appears_while_somebody_looks(browser: Any, server: Server) 
     visit.page.goto(f"{server.url}/events")
     visit.page.wait_for_selector("#now-state:has-text('live')")
     visit.page.wait_for_timeout(500)
-    _post(server.url, [{"type": "just_now", "key": "live", "identifiers": {"user_id": "ada"}}])
+    event = {"type": "just_now", "key": "live", "identifiers": {"user_id": "ada"}}
+    post(server.url, "/v1/events", {"events": [event]})
     visit.page.wait_for_selector("#now li:has-text('just now')", timeout=5_000)
     assert visit.faults == []
     visit.page.context.close()

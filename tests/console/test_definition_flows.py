@@ -14,9 +14,9 @@ import yaml
 from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
+from tests.console.flows import TOKEN, Visit, running
 from tests.console.stage import HOSTILE, csrf_of, opened, signed_in, unsafe
 from tests.console.test_condition_form import Sent
-from tests.console.test_console_flows import TOKEN, Visit
 from threadline.app import catalogue
 from threadline.capabilities.decide.drafts.sections import BY_MEMBER, by_hand_of, members_of
 from threadline.surfaces.console.screens.drafts import FORM_PATHS, KINDS, MAIL
@@ -90,12 +90,8 @@ OTHERS: dict[tuple[str, str], tuple[dict[str, str], Any]] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    served = Server(tmp_path_factory.mktemp("forms") / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
+    with running(tmp_path_factory.mktemp("forms")) as served:
         yield served
-    finally:
-        served.stop()
 
 
 @pytest.mark.browser

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
+from tests.console.flows import TOKEN, Visit, post, running
 from tests.console.stage import close_up, csrf_of, opened, signed_in, unsafe
-from tests.console.test_console_flows import DEFINITIONS, TOKEN, Visit
+from tests.console.test_console_flows import DEFINITIONS
 from threadline.kernel.roles import Role
 
 WRONG = "when:\n  all:\n    - {field: features.monetary_total, greter_than: 100}\n"
@@ -27,16 +27,6 @@ MAIL = """mail:
 """
 
 
-def _post(url: str, path: str, body: dict[str, Any]) -> None:
-    request = urllib.request.Request(
-        f"{url}{path}",
-        json.dumps(body).encode(),
-        {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
-    )
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 200
-
-
 def brought_up(page: Any) -> None:
     """Wait for the page of the job that brings everybody up to what was put in force, and for its end."""
     page.wait_for_url("**/jobs/definitions_apply.*")
@@ -45,11 +35,7 @@ def brought_up(page: Any) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("editor")
-    (folder / "threadline.yaml").write_text(DEFINITIONS + MAIL)
-    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
+    with running(tmp_path_factory.mktemp("editor"), DEFINITIONS + MAIL) as served:
         events = [
             {
                 "type": "purchase_completed",
@@ -59,22 +45,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             }
             for n in range(40)
         ]
-        _post(served.url, "/v1/events", {"events": events})
+        post(served.url, "/v1/events", {"events": events})
         for above in (30, 35):
             rule = {"conditions": {"field": "event.properties.total", "greater_than": above}}
-            _post(served.url, "/v1/rules/dear/versions", {"rule": rule})
-        _post(served.url, "/v1/rule-sets/dear", {"events": ["purchase_completed"], "rules": ["dear"]})
-        _post(served.url, "/v1/rules/dear/activate", {"version": 1, "untested": True})
-        _post(served.url, "/v1/rules/dear/tested", {"version": 2})
+            post(served.url, "/v1/rules/dear/versions", {"rule": rule})
+        post(served.url, "/v1/rule-sets/dear", {"events": ["purchase_completed"], "rules": ["dear"]})
+        post(served.url, "/v1/rules/dear/activate", {"version": 1, "untested": True})
+        post(served.url, "/v1/rules/dear/tested", {"version": 2})
         yield served
-    finally:
-        served.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
-        yield made
 
 
 @pytest.mark.browser
@@ -198,7 +176,7 @@ def test_a_rule_goes_from_the_empty_form_to_its_first_decision_without_a_file(br
     page.wait_for_selector("text=It is active.")
     # No purchase: others look at what people of this server have spent.
     event = {"type": "basket_checked", "key": "1", "identifiers": {"user_id": "u1"}, "properties": {"total": 500}}
-    _post(server.url, "/v1/events", {"events": [event]})
+    post(server.url, "/v1/events", {"events": [event]})
     visit.open("/events?rule=big-basket&kind=decision")
     assert "big-basket" in page.inner_text("main")
     visit.open("/rules/new?id=big-basket")

@@ -9,35 +9,21 @@ from typing import Any
 
 import pytest
 
-from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
+from tests.console.flows import Visit, running
 from tests.console.stage import HOSTILE
-from tests.console.test_console_flows import TOKEN, Visit
 
 ORDERS = 'Order no;Customer;Datum;Betrag;Note "<b>"\n' + "".join(
     f"o{n};u{n % 7};{n % 28 + 1:02}.12.2024;1.{n % 900 + 100},50;{'=1+1' if n % 5 else ''}\n" for n in range(2_500)
 )
+DEFINITIONS = "segments: {all: {when: {field: features.monetary_total, greater_than: 1}}}\n"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("import")
-    (folder / "threadline.yaml").write_text(
-        "segments:\n  all: {when: {field: features.monetary_total, greater_than: 1}}\n"
-    )
-    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
+    with running(tmp_path_factory.mktemp("import"), DEFINITIONS) as served:
         yield served
-    finally:
-        served.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
-        yield made
 
 
 @pytest.mark.browser

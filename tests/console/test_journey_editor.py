@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
+from tests.console.flows import Visit, running
 from tests.console.stage import csrf_of, opened, signed_in
-from tests.console.test_console_flows import TOKEN, Visit
 from tests.console.test_editor_flows import brought_up
 from threadline.capabilities.foundation.definitions.splicing import value_of
 
@@ -38,20 +37,8 @@ POINT = "button[aria-label='Add a step here']"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("drawing")
-    (folder / "threadline.yaml").write_text(DEFINITIONS)
-    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
+    with running(tmp_path_factory.mktemp("drawing"), DEFINITIONS) as served:
         yield served
-    finally:
-        served.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
-        yield made
 
 
 def text_of(page: Any) -> str:

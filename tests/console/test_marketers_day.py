@@ -5,25 +5,21 @@ all of it is read on a phone."""
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.capabilities.pictures import PICTURES
 from tests.chromium import launched
 from tests.console.browser import TOKEN, Server, Watched
-from tests.surfaces.test_http_server import Process
+from tests.console.day import Day, empty
 
 CUSTOMERS = 24
 ORDERS = "Order no;Customer;E-mail;Date;Total\n" + "".join(
     f"o{n};c{n};c{n}@example.com;2026-0{n % 6 + 1}-1{n % 9};{20 + n * 10}.00\n" for n in range(CUSTOMERS)
 )
-TABS_MAX = 250
-"""Of one page, before what is looked for counts as out of reach."""
 BIG = [n for n in range(CUSTOMERS) if 20 + n * 10 > 150]
 """Customers who have spent more than the segment asks for."""
 SALE = "subject: Sale\ntext: Until Sunday\n"
@@ -50,16 +46,8 @@ READ = (
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server on an empty store, without a file of definitions."""
-    environment = {
-        "THREADLINE_TOKENS": f"admin={TOKEN}",
-        "THREADLINE_ACCESS_LOG": "false",
-    }
-    process = Process(str(tmp_path / "events.db"), environment, python=sys.executable)
-    try:
-        yield Server(process.url, {})
-    finally:
-        process.stop()
+    with empty(tmp_path / "events.db") as made:
+        yield made
 
 
 @pytest.mark.browser
@@ -67,7 +55,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 def test_a_marketers_day_from_an_empty_store(server: Server, tmp_path: Path, scheme: str, way: str) -> None:
     with launched("--disable-gpu", "--disable-dev-shm-usage") as browser:
         with Watched(browser, server, scheme=scheme, width=1_440) as watched:
-            day = Day(watched, by_keyboard=way == "keyboard")
+            day = MarketersDay(watched, by_keyboard=way == "keyboard")
             watched.sign_in()
             day.import_customers(tmp_path)
             day.write_segment()
@@ -88,65 +76,8 @@ def test_a_marketers_day_from_an_empty_store(server: Server, tmp_path: Path, sch
             assert phone.faults == []
 
 
-class Day:
-    """What is done, with the mouse or with the keys alone."""
-
-    def __init__(self, watched: Watched, *, by_keyboard: bool) -> None:
-        self.watched, self.page = watched, watched.page
-        self.by_keyboard = by_keyboard
-
-    def press(self, selector: str, number: int = 0) -> None:
-        """A button or a link, as it is pressed on this day."""
-        control = self.reached(selector, number)
-        if self.by_keyboard:
-            self.page.keyboard.press("Enter")
-        else:
-            control.click()
-
-    def reached(self, selector: str, number: int = 0) -> Any:
-        """A control of the page; by keyboard, Tab has led to it."""
-        control = self.page.locator(selector).nth(number)
-        control.wait_for()
-        if self.by_keyboard:
-            for _ in range(TABS_MAX):
-                if control.evaluate("control => control === document.activeElement"):
-                    return control
-                self.page.keyboard.press("Tab")
-            raise AssertionError(f"Tab does not lead to {selector}")
-        return control
-
-    def choose(self, selector: str, label: str) -> None:
-        """One of several, by keyboard with its first letters."""
-        control = self.reached(selector)
-        if self.by_keyboard:
-            self.page.keyboard.type(label)
-        else:
-            control.select_option(label=label)
-        self.settled()
-
-    def confirm(self) -> None:
-        self.press("dialog[open] button[value=yes]")
-
-    def looked_at(self) -> None:
-        """Nothing serious is wrong with the page as it stands, and it is not too wide."""
-        self.settled()
-        assert self.watched.serious() == [], self.page.url
-        assert self.watched.too_wide() == [], self.page.url
-
-    def settled(self) -> None:
-        self.page.wait_for_timeout(350)  # what was typed is sent after a pause
-        self.page.wait_for_selector("[aria-busy=true]", state="detached")
-
-    def fill(self, **fields: str) -> None:
-        for name, text in fields.items():
-            control = self.reached(f"[id='{name}'], [name='{name}']")
-            if self.by_keyboard:
-                self.page.keyboard.press("ControlOrMeta+A")
-                self.page.keyboard.insert_text(text)
-            else:
-                control.fill(text)
-            self.page.keyboard.press("Tab")
-            self.settled()
+class MarketersDay(Day):
+    """What a marketer does."""
 
     def put_in_force(self) -> None:
         """What is written becomes valid, is put in force, and everyone is recalculated."""

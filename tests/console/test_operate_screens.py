@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.console.stage import NOW, opened, signed_in, unsafe
+from tests.console.stage import NOW, close_up, opened, signed_in, unsafe
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.policy import Timer
@@ -91,6 +91,8 @@ def test_a_timer_of_segments_says_which_one_may_be_entered_or_left_then(tmp_path
         early = Timer(key="early", due_at=NOW + MINUTE, data={})
         assert engine.store.commit([Batch(writes=[timer_put("default", bob, "segments", early)])]) == [None]
         page = signed_in(engine).get("/timers").text
+        scheduled = close_up(signed_in(engine).get("/people/user_id:ada").text).partition("<h2>Scheduled</h2>")[2]
+    assert "May leave the segment fresh; May enter the segment lapsed</dd>" in scheduled.partition("</section>")[0]
     assert "segments_of" not in page, "the page by hand is one call"
     assert re.findall(r"Looks at segments again|[^<\n]* the segment [^<\n]*", page) == [
         "Looks at segments again",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from itertools import count
-from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -16,7 +15,7 @@ from starlette.testclient import TestClient
 from tests.capabilities.unsent_stage import DEFINITIONS
 from tests.chromium import launched
 from tests.console.browser import SCHEMES, Watched, served
-from tests.console.stage import HOSTILE, NOW, ORIGIN, close_up, csrf_of, elements, record, signed_in, unsafe
+from tests.console.stage import NOW, ORIGIN, close_up, csrf_of, elements, opened, record, signed_in, unsafe
 from threadline import Threadline
 from threadline.app import open_engine
 from threadline.engine.engine import Engine
@@ -163,6 +162,19 @@ def test_somebody_is_erased_after_a_preview_and_the_certificate_is_shown(engine:
     assert support.get("/people/user_id:gone").status_code == 404
 
 
+def test_the_preview_of_an_erasure_says_what_the_header_does_not_count() -> None:
+    with opened() as engine:
+        record(engine, ("ada", "seen", {}), ("bob", "seen", {}))
+        Threadline(engine).people.merge(id="user_id:ada", other="user_id:bob", force=True)
+        page = close_up(signed_in(engine, "support").get(f"{ADA}?tab=privacy&erase=preview").text)
+    assert "2 events · first seen" in page
+    erase = page.partition('id="erase"')[2].partition("</dl>")[0]
+    assert "<dt>Events</dt><dd>3<div" in erase, "the merge is one"
+    assert "2 events of the person, and what Threadline noted for itself" in erase
+    assert "<dt>Entries that repeat these</dt>" in erase
+    assert "thread" not in re.findall("<dt>(.*?)</dt>", erase)
+
+
 @pytest.mark.parametrize(
     ("operation", "given"),
     [
@@ -210,65 +222,3 @@ def test_the_tabs_of_support_fit_are_accessible_and_small_in_light_and_dark() ->
                         wrong += [f"{tab}: too long"] if len(watched.page.content().encode()) > 100_000 else []
                     wrong += watched.faults
     assert not wrong, "\n".join(wrong)
-
-
-def _day(engine: Engine) -> None:
-    _fill(engine)
-    shop = Threadline(engine, workspace="default", source="shop")
-    shop.identify("hostile", {"first_name": HOSTILE[-3], "email": "eve@example.com"})
-    shop.identify("twin", {"first_name": "Ada", "email": "ada.private@example.com"})
-    shop.accounts.create(name="sue", role="support", password="password of sue")
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(1_440, "light"), (390, "dark")])
-def test_a_day_of_somebody_of_support_in_a_browser(width: int, scheme: str) -> None:
-    with launched() as browser, served(_day) as server, Watched(browser, server, scheme=scheme, width=width) as day:
-        page = day.page
-        page.goto(f"{server.url}/sign-in")
-        page.fill("[name=name]", "sue")
-        page.fill("[name=password]", "password of sue")
-        page.click("button.primary")
-        page.wait_for_url(f"{server.url}/")
-
-        day.look(ADA)  # why did I not get it
-        page.click("text=Mail they did not get")
-        page.click("#why-not button")
-        page.wait_for_selector("#why-not .feed, #why-not p.pad")
-
-        day.look(ADA)  # that is wrong about me
-        page.click(".questions >> text=Correct a fact")
-        page.click("a:has-text('Correct')")
-        page.fill("[name='value:json']", "43")
-        page.click("#state button.primary")
-        page.wait_for_selector("strong:has-text('43')")
-
-        day.look(f"{ADA}?tab=identity")  # that is me, too
-        page.fill("[name=other]", "user_id:twin")
-        page.click("button:has-text('Preview') >> nth=0")
-        page.check("[name=force]")
-        page.click("button:has-text('Merge')")
-        _confirmed(page)
-        page.wait_for_selector("button:has-text('Undo')")
-        page.click("button:has-text('Undo')")
-        _confirmed(page)
-        page.wait_for_selector("button:has-text('Undo')", state="detached")
-
-        day.look(f"{ADA}?tab=privacy")  # what do you have about me
-        with page.expect_download() as download:
-            page.click("text=Download the archive")
-        assert download.value.suggested_filename == "people_export.zip"
-
-        day.look("/people/user_id:hostile?tab=privacy")  # forget me
-        page.click("text=Count it")
-        page.fill("[name=reason]", HOSTILE[-3])
-        page.click("button:has-text('Erase')")
-        _confirmed(page)
-        page.wait_for_url(re.compile(r"/erasures\?id="))
-        assert page.locator("h2:has-text('Certificate')").count() == 1
-        assert day.faults == []
-
-
-def _confirmed(page: Any) -> None:
-    """Say yes to what a form asks first."""
-    page.click("dialog[open] button.primary, dialog[open] button.danger")

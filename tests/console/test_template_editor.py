@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.capabilities.pictures import PICTURES
-from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
+from tests.console.flows import Visit, post, running
 from tests.console.stage import csrf_of, opened, signed_in
-from tests.console.test_console_flows import TOKEN, Visit
 from tests.console.test_editor_flows import brought_up
 from threadline.capabilities.foundation.definitions.splicing import value_of
 
@@ -27,32 +25,15 @@ PERSON = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    served = Server(tmp_path_factory.mktemp("templates") / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
-        headers = {"authorization": f"Bearer {TOKEN}"}
-        httpx.post(f"{served.url}/v1/events", json={"events": [PERSON]}, headers=headers).raise_for_status()
+    with running(tmp_path_factory.mktemp("templates")) as served:
+        post(served.url, "/v1/events", {"events": [PERSON]})
         yield served
-    finally:
-        served.stop()
 
 
 @pytest.fixture(scope="module")
 def with_sender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("sender")
-    (folder / "threadline.yaml").write_text("mail: {senders: {shop: {from: shop@example.com}}}\n")
-    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
-    served.start()
-    try:
+    with running(tmp_path_factory.mktemp("sender"), "mail: {senders: {shop: {from: shop@example.com}}}\n") as served:
         yield served
-    finally:
-        served.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
-        yield made
 
 
 def text_of(page: Any) -> dict[str, Any]:

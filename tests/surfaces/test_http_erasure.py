@@ -40,6 +40,24 @@ def test_a_batch_that_names_somebody_who_is_being_erased_is_sent_again_later(
     assert engine.reader.person("default", "user_id:ada").position == 1
 
 
+def test_the_preview_sums_up_by_the_files_of_an_export_and_the_erasure_says_the_same(
+    client: TestClient, engine: Engine, keys: Keys
+) -> None:
+    batch(client, keys, "ada", key="1")
+    admin, path = keys.bearer("admin"), "/v1/people/ada/erase"
+    given = {"type": "preference", "key": "size", "value": 41}
+    assert client.post("/v1/people/ada/memory", json=given, headers=admin).status_code == 200
+    assert client.post("/v1/suppression", json={"address": "ada@example.com"}, headers=admin).status_code == 200
+    preview = client.post(path, json={"dry_run": True}, headers=admin).json()
+    files = {file.name for file in engine.catalogue.person_files}
+    names = list(preview["summary"])
+    assert (names[0], names[-1]) == ("events", "other")
+    assert preview["summary"].keys() - {"other"} <= files
+    assert preview["summary"]["events"] == preview["removed"]["events"] == 2
+    assert sum(preview["summary"].values()) == sum(preview["removed"].values())
+    assert client.post(path, json={}, headers=admin).json()["summary"] == preview["summary"]
+
+
 def test_erasing_needs_the_scope_admin_and_is_done_once_for_a_request(client: TestClient, keys: Keys) -> None:
     batch(client, keys, "ada", key="1")
     path = "/v1/people/ada/erase"

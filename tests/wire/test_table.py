@@ -148,6 +148,12 @@ def test_what_is_no_time_is_refused(rule: Any, cell: Any) -> None:
     assert code({"at": cell}, time={"column": "at", **rule}) in ("invalid_time", "invalid_value")
 
 
+def test_a_time_in_another_form_is_refused_with_the_form_that_was_declared() -> None:
+    rejected = read({"at": "soon", "who": "4"}, time={"column": "at", "format": "%d.%m.%Y"})
+    assert isinstance(rejected, Rejection)
+    assert rejected.message == "'at': 'soon' is not a time in the form %d.%m.%Y"
+
+
 def test_a_time_far_ahead_is_clamped() -> None:
     late = event({"at": "2100-01-01"})
     assert (late.occurred_at, late.sent_time, late.marks) == (RECEIVED, parse_time("2100-01-01"), ("clamped",))

@@ -273,7 +273,10 @@ def _instant(value: Any, rule: TimeRule) -> int:
         return _placed(_day_of_spreadsheet(value), rule.zone)
     text = _text(value, rule.column)
     if unit is None:
-        moment = datetime.strptime(text, rule.format)  # noqa: DTZ007 — the zone is declared beside the format
+        try:
+            moment = datetime.strptime(text, rule.format)  # noqa: DTZ007 — the zone is declared beside the format
+        except ValueError:
+            raise InvalidValue(f"{text[:40]!r} is not a time in the form {rule.format}") from None
         return _placed(moment, rule.zone)
     at = parse_time(text)
     if rule.zone is None or _WITH_OFFSET.fullmatch(text):

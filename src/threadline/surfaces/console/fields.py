@@ -26,6 +26,7 @@ class Field(NamedTuple):
     kind: str
     """``text``, ``number``, ``time``, ``day``, ``switch``, ``choice``, ``lines`` or ``json``."""
     choices: tuple[str, ...] = ()
+    """Of ``choice``, and of ``lines`` where each line is one of these: a box for each then."""
     default: str = ""
     """What holds where the field is left empty; of a switch ``true`` where it is on."""
     is_required: bool = False
@@ -85,10 +86,11 @@ def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str
 def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
     default = schema.get("default")
     kinds = {"boolean": "switch", "integer": "number", "number": "number", "array": "lines", "object": "json"}
-    choices = tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None)
+    of_each = schema.get("items", {}) if schema.get("type") == "array" else schema
+    choices = tuple(str(choice) for choice in of_each.get("enum", ()) if choice is not None)
     kinds_of_text = {"date-time": "time", "date": "day"}
     plain = kinds_of_text.get(schema.get("format", ""), "text")
-    kind = "choice" if choices else kinds.get(schema.get("type", ""), plain)
+    kind = "choice" if choices and of_each is schema else kinds.get(schema.get("type", ""), plain)
     shown = default if isinstance(default, (str, int, float)) and not isinstance(default, bool) else ""
     if default is True:
         shown = "true"

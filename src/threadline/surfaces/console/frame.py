@@ -97,7 +97,6 @@ def environment(words: EventWords) -> Environment:
         "folded": words.folded,
         "own": words.is_own,
         "properties": words.properties,
-        "timer_sentence": words.timer_sentence,
     }
     for name, function in {**FILTERS, **spoken}.items():
         made.add_filter(name, function)

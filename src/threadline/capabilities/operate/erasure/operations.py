@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,11 +18,13 @@ from threadline.kernel.disclosure import PERSONAL, free
 from threadline.kernel.erasure import Certificate, Erasure, certificate_of
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Group, Params, always, operation
+from threadline.kernel.ports import Catalogue
 
 ERASURES_GROUP = Group("erasures", "Erasures of people, with their certificates.")
 
 EVENTS_AT_ONCE = 5_000
 """Events of a person who is erased before the call is answered; a job goes on with further ones."""
+EVENTS, OTHER = "events", "other"
 _CURSOR = re.compile("[0-9a-f]{32}")
 
 Counts = Annotated[dict[str, int], Meta(description="How many, by kind; items of a table have its name.")]
@@ -43,6 +47,10 @@ class EraseResult(msgspec.Struct, kw_only=True):
     done: Annotated[bool, Meta(description="False: it was only counted, or a job goes on with it.")]
     erasure: Annotated[str, Meta(description="Its id, for `erasures_show`; empty if it was only counted.")] = ""
     removed: Counts
+    summary: Annotated[
+        Counts,
+        Meta(description="`removed` by the files of an export that show it; `other`: what repeats it or leads to it."),
+    ]
     remaining: Annotated[Counts, Meta(description="What stays as salted hashes.")]
 
 
@@ -60,7 +68,8 @@ def erase(context: Context, params: EraseParams) -> EraseResult:
     erasures = context.engine.erasures
     if params.dry_run:
         preview = erasures.preview(context.workspace, params.id)
-        return EraseResult(done=False, removed=preview.removed, remaining=preview.remaining)
+        summary = _summary(context.engine.catalogue, preview.removed)
+        return EraseResult(done=False, removed=preview.removed, summary=summary, remaining=preview.remaining)
     erasure = erasures.begin(
         context.workspace, params.id, request=params.request, by=context.source, reason=params.reason
     )
@@ -69,8 +78,21 @@ def erase(context: Context, params: EraseParams) -> EraseResult:
     certificate = certificate_of(erasure.certificate) if erasure.certificate else {"before": {}, "remaining": {}}
     remaining = {table: len(rows) for table, rows in certificate["remaining"].items()}
     return EraseResult(
-        done=erasure.state == "done", erasure=erasure.id, removed=certificate["before"], remaining=remaining
+        done=erasure.state == "done",
+        erasure=erasure.id,
+        removed=certificate["before"],
+        summary=_summary(context.engine.catalogue, certificate["before"]),
+        remaining=remaining,
     )
+
+
+def _summary(catalogue: Catalogue, removed: Mapping[str, int]) -> dict[str, int]:
+    """What is removed by the files of a person's archive that show it, the events first."""
+    files = {EVENTS: EVENTS} | {table.name: table.shown_in for table in catalogue.tables if table.shown_in}
+    summary = Counter[str]()
+    for name, count in removed.items():
+        summary[files.get(name, OTHER)] += count
+    return {file: summary[file] for file in sorted(summary, key=lambda file: (file == OTHER, file != EVENTS, file))}
 
 
 # --- the erasures there were --------------------------------------------------------------------

@@ -14,6 +14,7 @@ from threadline.surfaces.console.audit_sentences import SURFACE_NAMES, audit_sen
 from threadline.surfaces.console.formats import words
 from threadline.surfaces.console.listing import action, column, form, listed
 from threadline.surfaces.console.queues import queues, receiver
+from threadline.surfaces.console.timers import Changes, changes_by_instant, timer_ahead
 
 PAGE = 50
 ADMIN = "Administration"
@@ -148,7 +149,7 @@ def _timers(asking: Asking) -> Mapping[str, Any]:
     timers = [
         {
             **timer,
-            "what": _change_ahead(ahead, timer) or asking.words.timer_sentence(timer),
+            "what": timer_ahead(asking.words, timer, ahead.get(timer["person"])),
             "detail": {name: timer[name] for name in ("policy", "key", "data")},
         }
         for timer in page["timers"]
@@ -156,29 +157,14 @@ def _timers(asking: Asking) -> Mapping[str, Any]:
     return _lists(listed("Timers", timers, TIMER, next_=page["next"], empty="Nothing is due later."))
 
 
-ChangesAhead = Mapping[str, Mapping[str, Sequence[str]]]
-"""Person -> instant -> which segments they may enter or leave then, in words."""
-
-
-def _changes_ahead(asking: Asking, people: Iterable[str]) -> ChangesAhead:
-    """A person's timer does not say which segment: it is for all of them."""
-    ahead: dict[str, dict[str, list[str]]] = {}
+def _changes_ahead(asking: Asking, people: Iterable[str]) -> Mapping[str, Changes]:
+    """The changes ahead of each of these people."""
+    ahead: dict[str, Changes] = {}
     calls = len(asking.calls)
     for person in filter(None, people):
-        for segment in asking.ask_or({}, "segments_of", id=person).get("segments", []):
-            at, leaves = segment["changes_at"], segment["until"] == segment["changes_at"]
-            verb = "May enter" if not segment["member"] else "Leaves" if leaves else "May leave"
-            ahead.setdefault(person, {}).setdefault(at, []).append(f"{verb} the segment {words(segment['segment'])}")
+        ahead[person] = changes_by_instant(asking.ask_or({}, "segments_of", id=person).get("segments", []))
     del asking.calls[calls:]  # whoever repeats the page by hand asks for timers alone
     return ahead
-
-
-def _change_ahead(ahead: ChangesAhead, timer: Mapping[str, Any]) -> str:
-    """What a timer of segments is for; empty for another one."""
-    if timer["policy"] != "segments" or timer["person"] not in ahead:
-        return ""
-    # What has come since may have left nothing to change then.
-    return "; ".join(ahead[timer["person"]].get(timer["due_at"], ["Looks at segments again"]))
 
 
 def _jobs(asking: Asking) -> Mapping[str, Any]:
@@ -268,7 +254,7 @@ def _keys(asking: Asking) -> Mapping[str, Any]:
     return _lists(
         listed(
             "Keys",
-            asking.ask("keys_list")["keys"],
+            [{**key, "last_used_at": _last_used(key)} for key in asking.ask("keys_list")["keys"]],
             [
                 column("name", "Name"),
                 column("kind", "Kind", "words"),
@@ -292,6 +278,11 @@ def _keys(asking: Asking) -> Mapping[str, Any]:
         ),
         forms=[form(asking, "keys_create", "New key", "Create", show="secret")],
     )
+
+
+def _last_used(key: Mapping[str, Any]) -> str:
+    """When it was last used, which is noted to the hour: not before it was made."""
+    return max(key["last_used_at"], key["created_at"]) if key["last_used_at"] else ""
 
 
 def _audit(asking: Asking) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from threadline.kernel.time import DAY, HOUR, SECOND, YEAR, format_time, parse_t
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.calendar import year_of_days
 from threadline.surfaces.console.screens.journeys import step_labels
+from threadline.surfaces.console.timers import changes_by_instant, timer_ahead
 from threadline.surfaces.console.trace import tree_of
 
 PAGE = 30
@@ -74,8 +75,10 @@ def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     since = max((event["recorded_at"] for event in page["events"]), default="")
     interests = asking.ask_or({}, "interests_of", id=person["id"]).get("topics", [])
     segments = asking.ask("segments_of", id=person["id"])["segments"]
+    changes = changes_by_instant(segments)
     return {
         "page": page,
+        "timers": [{**timer, "what": timer_ahead(asking.words, timer, changes)} for timer in person["timers"]],
         "after": f"{page['position']} {since}",
         "interests": interests,
         "members": [segment["segment"] for segment in segments if segment["member"]],
