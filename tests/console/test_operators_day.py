@@ -148,7 +148,7 @@ class OperatorsDay(Day):
             if control.evaluate("it => it.tagName") == "SELECT":
                 control.select_option(text)
             elif control.evaluate("it => it.type") == "checkbox":
-                control.check()
+                self.page.locator(f"{form} [name='{name}'][value='{text}']").check()
             else:
                 control.fill(text)
         self.press(f"{form} button", -1)
