@@ -75,6 +75,7 @@ def steps() -> Iterator[Step]:
         {"THREADLINE_TEST_ERASURE_KILLS": "40", "THREADLINE_TEST_REMAINS": "60"},
     )
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
+    yield Step("channels", ("tests/laws/test_channels_killed.py",), {"THREADLINE_TEST_CHANNEL_KILLS": "300"})
     yield Step("floods", ("tests/surfaces/test_floods.py",), {"THREADLINE_TEST_FLOODS": "4"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
     yield Step("storms", storms, {"THREADLINE_TEST_CHAOS_SECONDS": "60"})

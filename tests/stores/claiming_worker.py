@@ -11,7 +11,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -144,18 +145,23 @@ def main(url: str, sink: Path, name: str, seed: int, kills: int) -> None:
     draw = Random(seed)
     for number in range(kills + 1):
         steps = draw.randrange(1, STEPS_MAX) if number < kills else None
-        child = os.fork()
-        if child == 0:
-            try:
-                work_on(url, sink, name, steps)
-                os._exit(0)
-            except BaseException:  # noqa: BLE001 — whatever it is, what ends a process must be seen
-                traceback.print_exc()
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        assert died or os.waitstatus_to_exitcode(status) == 0, f"process {number} ended with {status}"
+        run_and_kill(number, partial(work_on, url, sink, name, steps))
+
+
+def run_and_kill(number: int, work: Callable[[], None]) -> None:
+    """Work in a process of its own, which ends by itself or by its fate."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 — whatever it is, what ends a process must be seen
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    assert died or os.waitstatus_to_exitcode(status) == 0, f"process {number} ended with {status}"
 
 
 if __name__ == "__main__":
