@@ -47,7 +47,9 @@ def run(folder: Path, no_skip: str, conftest: str = "") -> str:
     without = ["-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", "-q", *without, "--continue-on-collection-errors"]
     command += ["--rootdir", str(folder), "."]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     return done.stdout.strip().rsplit("\n", 1)[-1]
 
 

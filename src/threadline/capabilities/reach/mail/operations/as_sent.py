@@ -9,12 +9,12 @@ from msgspec import Meta
 
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.foundation.events.instants import person_as_of
-from threadline.capabilities.reach.feedback.finding import outcomes_of
 from threadline.capabilities.reach.mail.events import MAIL_SENT
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.order import example_links, order_of, with_context
 from threadline.capabilities.reach.mail.templates import TemplateFailed, Templates, render
 from threadline.capabilities.reach.messages.context import Cause
+from threadline.capabilities.reach.messages.outcomes import outcomes_of
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded

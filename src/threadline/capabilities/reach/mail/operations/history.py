@@ -10,16 +10,18 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, PersonRef
 from threadline.capabilities.foundation.events.instants import person_as_of
 from threadline.capabilities.foundation.events.parameters import AsOf
-from threadline.capabilities.reach.feedback.finding import last_outcomes
+from threadline.capabilities.reach.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.reach.mail.operations import MAIL_GROUP
 from threadline.capabilities.reach.mail.operations.templates import Name
 from threadline.capabilities.reach.mail.projection import LEDGER, STATUSES
+from threadline.capabilities.reach.messages.outcomes import last_outcomes
 from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.limits import MAIL_LEDGER_MAX
 from threadline.kernel.operation import Context, operation
 
+_FINAL = frozenset({MAIL_SENT, MAIL_SKIPPED})
 _KNOWN = ", ".join(status for _, status in STATUSES)
 
 
@@ -66,7 +68,7 @@ def history(context: Context, params: MailHistoryParams) -> MailHistoryResult:
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
     messages = [mail["message"] for mail in mails]
-    outcomes = last_outcomes(context.engine.log, context.workspace, messages, asked.at)
+    outcomes = last_outcomes(context.engine.log, context.workspace, messages, asked.at, _FINAL)
     shown = [MailEntry(**mail | _details(outcomes.get(mail["message"]))) for mail in mails]
     return MailHistoryResult(person=asked.person.id, as_of=asked.shown_at, mails=shown)
 
