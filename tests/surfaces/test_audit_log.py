@@ -63,11 +63,14 @@ def test_the_operations_that_are_no_get_and_are_not_noted():
         "feedback_notify",
         "feedback_receive",
         "journeys_what_if",
+        "leaderboards_preview",
         "mail_preview",
         "mail_preview_draft",
+        "points_preview",
         "record",
         "rejected_resubmit",
         "segments_preview",
+        "streaks_preview",
     }
 
 

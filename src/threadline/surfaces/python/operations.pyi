@@ -29,9 +29,12 @@ from threadline.capabilities.decide.drafts.operations import checking as decide_
 from threadline.capabilities.decide.drafts.operations import features as decide_drafts_operations_features
 from threadline.capabilities.decide.drafts.operations import fields as decide_drafts_operations_fields
 from threadline.capabilities.decide.drafts.operations import journeys as decide_drafts_operations_journeys
+from threadline.capabilities.decide.drafts.operations import leaderboards as decide_drafts_operations_leaderboards
+from threadline.capabilities.decide.drafts.operations import points as decide_drafts_operations_points
 from threadline.capabilities.decide.drafts.operations import proposals as decide_drafts_operations_proposals
 from threadline.capabilities.decide.drafts.operations import segments as decide_drafts_operations_segments
 from threadline.capabilities.decide.drafts.operations import showing as decide_drafts_operations_showing
+from threadline.capabilities.decide.drafts.operations import streaks as decide_drafts_operations_streaks
 from threadline.capabilities.decide.drafts.operations import versions as decide_drafts_operations_versions
 from threadline.capabilities.decide.gallery import operations as decide_gallery_operations
 from threadline.capabilities.decide.rules.operations import decisions as decide_rules_operations_decisions
@@ -697,6 +700,9 @@ class _Leaderboards:
     """Ranks of people, now or in any past period."""
     def list(self) -> profile_leaderboards_operations_definitions.BoardsResult:
         """List the leaderboards that are declared."""
+    def preview(self, *, text: str, name: str = '',
+        seconds: float = 2) -> decide_drafts_operations_leaderboards.BoardPreview:
+        """Rank people by a leaderboard that is being written, and show its first ten places."""
     def refresh(self) -> foundation_jobs_operations.JobView:
         """Rank everybody again, in a job."""
     def standing(self, id: str, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all',
@@ -709,6 +715,7 @@ class _Leaderboards:
 
 class _AsyncLeaderboards:
     list = _Awaited(_Leaderboards.list)
+    preview = _Awaited(_Leaderboards.preview)
     refresh = _Awaited(_Leaderboards.refresh)
     standing = _Awaited(_Leaderboards.standing)
     top = _Awaited(_Leaderboards.top)
@@ -873,6 +880,8 @@ class _Points:
         """List the lines of a person's ledger of points, the newest first."""
     def of(self, id: str, *, as_of: Moment | None = None) -> profile_points_operations_balance.PointsView:
         """Show a person's points: balance, total earned, the newest days, and anomalies."""
+    def preview(self, *, text: str, seconds: float = 2) -> decide_drafts_operations_points.PointsPreview:
+        """Compute what people would have earned by tables of points that are being written, by rule."""
     def spend(self, id: str, *, points: int, request: str,
         reason: str = '') -> profile_points_operations_transactions.SpendResult:
         """Spend a person's points, if there are enough."""
@@ -884,6 +893,7 @@ class _AsyncPoints:
     history = _Awaited(_Points.history)
     ledger = _Awaited(_Points.ledger)
     of = _Awaited(_Points.of)
+    preview = _Awaited(_Points.preview)
     spend = _Awaited(_Points.spend)
     tables = _Awaited(_Points.tables)
 
@@ -1055,10 +1065,14 @@ class _Streaks:
     def of(self, id: str, *, as_of: Moment | None = None,
         known: Literal['then', 'now'] = 'then') -> profile_streaks_operations.StreaksResult:
         """Show a person's streaks, now or as they stood at an instant."""
+    def preview(self, *, text: str, name: str = '',
+        seconds: float = 2) -> decide_drafts_operations_streaks.StreakPreview:
+        """Compute a streak that is being written from people's events, and show who would have the longest."""
 
 class _AsyncStreaks:
     days = _Awaited(_Streaks.days)
     of = _Awaited(_Streaks.of)
+    preview = _Awaited(_Streaks.preview)
 
 class _Suppression:
     """Addresses that get no mail of any kind."""

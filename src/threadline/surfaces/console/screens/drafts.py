@@ -115,9 +115,23 @@ KINDS = {
         then="/rules",
     ),
     "journeys": Kind("journeys", JOURNEY, example="welcome_back", first=("trigger", "reentry")),
-    "leaderboards": Kind("leaderboards", LEADERBOARD, example="best_customers", first=("periods",)),
-    "streaks": Kind("streaks", example="weekly_run", first=("events", "cadence", "times", "milestones"), back=_LISTED),
-    "points": Kind("points", first=("tables", "multipliers", "expires_after"), back=_LISTED, is_once=True),
+    "leaderboards": Kind(
+        "leaderboards", LEADERBOARD, "leaderboards_preview", example="best_customers", first=("periods",)
+    ),
+    "streaks": Kind(
+        "streaks",
+        preview="streaks_preview",
+        example="weekly_run",
+        first=("events", "cadence", "times", "milestones"),
+        back=_LISTED,
+    ),
+    "points": Kind(
+        "points",
+        preview="points_preview",
+        first=("tables", "multipliers", "expires_after"),
+        back=_LISTED,
+        is_once=True,
+    ),
     "interests": Kind("interests", first=("mode", "topics", "events"), back=_LISTED, is_once=True),
     "consent.topics": Kind("consent.topics", example="newsletter", first=("title", "default"), back=_LISTED),
     "mail.senders": Kind("mail.senders", example="shop", first=("name", "reply_to"), back=_LISTED),
@@ -382,8 +396,9 @@ def _preview(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]
     """What a text without mistakes would do to people."""
     if not (kind.preview and asking.may(kind.preview)):
         return {}
+    named = {} if kind.is_once else {"name": name}
     try:
-        answer, chart = asking.picture(kind.preview, text=text, name=name, seconds=PREVIEW_SECONDS)
+        answer, chart = asking.picture(kind.preview, text=text, seconds=PREVIEW_SECONDS, **named)
     except ThreadlineError as error:
         return {"preview_problem": str(error)}
     return {"preview": answer, "chart": chart}
@@ -472,7 +487,7 @@ SCREENS = (
         "leaderboard_new",
         "Write a leaderboard",
         "leaderboards",
-        "Each mistake stands beside its line while you write; then propose it, or put it in force.",
+        "See who would stand first while you write; then propose it, or put it in force.",
         "leaderboards",
     ),
     _screen(
@@ -493,7 +508,7 @@ SCREENS = (
         "streak_new",
         "Write a streak",
         "streaks",
-        "How many days, weeks or months in a row people come back, and which lengths become an event.",
+        "See how many days, weeks or months in a row people would have while you write.",
         "declared",
         ("streaks_of",),
     ),
@@ -501,7 +516,7 @@ SCREENS = (
         "points_new",
         "What earns points",
         "points",
-        "Points for each type of events, multipliers, and when points expire.",
+        "See what people would have earned by each rule while you write; then propose it, or put it in force.",
         "declared",
         ("points_tables",),
     ),

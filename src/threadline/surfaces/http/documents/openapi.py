@@ -17,7 +17,7 @@ from threadline.surfaces.http.addresses.health import Status, Version
 from threadline.surfaces.http.addresses.public import public_paths
 from threadline.surfaces.http.answers.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.documents.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
-from threadline.surfaces.http.documents.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.documents.openapi_ingest import INGEST_PATHS, RECORDED, RECORDED_RESPONSE
 from threadline.surfaces.http.documents.openapi_written import require_written
 from threadline.surfaces.http.events.ingest import Outcome
 from threadline.surfaces.operation_calls import STALE_HEADER, path_names
@@ -90,7 +90,12 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         "servers": [{"url": "/"}],
         "tags": _tags(listed, paths),
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": components, "responses": _RESPONSES, "securitySchemes": _SECURITY},
+        "components": {
+            "schemas": components,
+            "responses": _RESPONSES,
+            "headers": {"Stale": _STALE},
+            "securitySchemes": _SECURITY,
+        },
     }
     return _for_generators(_pruned(content))
 
@@ -159,7 +164,9 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         "description": " ".join([*filter(None, [meaning]), *together, f"Needs the scope `{operation.scope}`."]),
     }
     if operation.relies_on:
-        described["responses"][str(operation.status)]["headers"] = {STALE_HEADER: _STALE}
+        described["responses"][str(operation.status)]["headers"] = {
+            STALE_HEADER: {"$ref": "#/components/headers/Stale"}
+        }
     if operation.revalidated:
         described["responses"]["304"] = {"description": "What `If-None-Match` names is still the answer."}
         described["description"] += " The answer has an `ETag`."
@@ -258,10 +265,10 @@ def _answer(description: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 _PROBLEM = "Problem"
 _PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(name=_PROBLEM)}}}
-_RESPONSES = {
+_RESPONSES: dict[str, Any] = {
     f"{_PROBLEM}{status}": {"description": meaning, "content": _PROBLEM_CONTENT}
     for status, meaning in _PROBLEMS.items()
-}
+} | {RECORDED: RECORDED_RESPONSE}
 """Written once: repeated at each operation they were more than half of the document."""
 
 

@@ -20,6 +20,12 @@ _ANSWER = {
     "rejected": [{"index": 1, "messageId": "m-2", "code": "no_event_name", "message": "a track call needs `event`"}],
 }
 _OUTCOME = {"$ref": "#/components/schemas/Outcome"}
+RECORDED = "Recorded"
+RECORDED_RESPONSE = {
+    "description": "The outcome of each message.",
+    "content": {"application/json": {"schema": _OUTCOME, "example": _ANSWER}},
+}
+"""The answer of every address to which events are sent, written once."""
 _SENDERS: list[dict[str, list[str]]] = [{"writeKey": []}, {"token": []}]
 _WITHOUT = ("404", "409")
 
@@ -90,12 +96,7 @@ def _post(name: str, summary: str, tag: str, schema: dict[str, Any], example: An
                 "required": True,
                 "content": {"application/json": {"schema": schema, "example": example}},
             },
-            "responses": {
-                "200": {
-                    "description": "The outcome of each message.",
-                    "content": {"application/json": {"schema": _OUTCOME, "example": _ANSWER}},
-                }
-            },
+            "responses": {"200": {"$ref": f"#/components/responses/{RECORDED}"}},
             "x-without": _WITHOUT,
         }
     }

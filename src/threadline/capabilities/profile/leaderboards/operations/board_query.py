@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -115,21 +115,25 @@ class BoardQuery:
         return Place(score, person.id, None) if score else None
 
     def entries(self, places: list[Place], above: Callable[[int], int] | None = None) -> list[Entry]:
-        """Places that follow each other: from the very first on, or ``above`` says how many have more than a score."""
-        entries: list[Entry] = []
-        rank = 0
-        reader = self.context.engine.reader
-        names = reader.identifiers_of(self.context.workspace, [place.person for place in places])
-        for index, place in enumerate(places):
-            if not index or place.score != places[index - 1].score:
-                rank = index + 1 if above is None else above(place.score) + 1
-            identifiers = names.get(place.person, [])
-            entries.append(Entry(rank=rank, person=place.person, identifiers=identifiers, score=plain(place.score)))
-        return entries
+        """See `entries_of`."""
+        return entries_of(self.context, places, above)
 
     def count(self, score: int) -> Any:
         """How a score stands among all on the board."""
         return self.context.engine.ranks.counted(self.key, score, self.context.now, expiring=self.board.expiring)
+
+
+def entries_of(context: Context, places: Sequence[Place], above: Callable[[int], int] | None = None) -> list[Entry]:
+    """Places that follow each other: from the very first on, or ``above`` says how many have more than a score."""
+    entries: list[Entry] = []
+    rank = 0
+    names = context.engine.reader.identifiers_of(context.workspace, [place.person for place in places])
+    for index, place in enumerate(places):
+        if not index or place.score != places[index - 1].score:
+            rank = index + 1 if above is None else above(place.score) + 1
+        identifiers = names.get(place.person, [])
+        entries.append(Entry(rank=rank, person=place.person, identifiers=identifiers, score=plain(place.score)))
+    return entries
 
 
 def parts_of(params: BoardChoice) -> tuple[IndexPart, ...]:
