@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from threadline.capabilities.decide.drafts.draft import in_force
 from threadline.capabilities.decide.drafts.sections import BY_MEMBER, by_hand_of, keys_of, members_of, once_of
 from threadline.capabilities.decide.rules.declared import in_no_set
 from threadline.capabilities.foundation.conditions import plain
+from threadline.capabilities.foundation.definitions import Definitions
+from threadline.capabilities.foundation.definitions.document import BY_HAND
 from threadline.capabilities.foundation.definitions.splicing import spliced, value_of
 from threadline.capabilities.foundation.definitions.writing import yaml_of
 from threadline.kernel.errors import NotFound, ThreadlineError
@@ -222,7 +226,7 @@ def begun(asking: Asking, kind: Kind, name: str) -> str:
     if asking.query.get("proposal"):
         texts = (proposal["text"] for proposal in proposals(asking, kind.section) if proposal["name"] == name)
         return next(texts, "")
-    name = name or asking.query.get("like", "")
+    name = asking.query.get("like", "") or name
     return _in_force(asking, kind.section, name) if kind.section and name else ""
 
 
@@ -274,7 +278,7 @@ def _editor(known: Kind | None, part: str = "") -> Callable[[Asking], Mapping[st
             **written,
             "kind": {**kind._asdict(), "listed_at": kind.listed_at},
             "name": name,
-            "declared_at": _declared_at(asking, kind, name),
+            **declared_in_file(asking, kind, name),
             **({} if known else _headed(asking, kind, name)),
             "rows": min(max(lines + 1, LINES_MIN), LINES_MAX),
             "gutter": gutter_of(lines, checked["check"]),
@@ -301,13 +305,34 @@ def described(asking: Asking, section: str, member: str = "") -> str:
     return str(schema.get("description", ""))
 
 
-def _declared_at(asking: Asking, kind: Kind, name: str) -> str:
-    """File and line of a definition that a file declares, which keeps it; empty: none does."""
+def declared_in_file(asking: Asking, kind: Kind, name: str) -> dict[str, str]:
+    """Of a definition that a file declares, which is changed there alone, where it stands and a free name for a copy;
+    empty texts: no file does, or it has versions of its own."""
     if not name or not kind.section or kind.write:
-        return ""
+        return {"declared_at": "", "copy_name": ""}
     catalogue = asking.engine.catalogue
-    written = in_force(catalogue).written(keys_of(catalogue, kind.section, name))
-    return "" if written is None else written.file
+    definitions = in_force(catalogue)
+    written = definitions.written(keys_of(catalogue, kind.section, name))
+    if written is None or not written.file:
+        return {"declared_at": "", "copy_name": ""}
+    taken = () if kind.is_once or kind.is_member else definitions.names_in(*kind.section.split(".")) or ()
+    return {"declared_at": shown_place(definitions, written.file), "copy_name": _free_name(name, taken)}
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """A name like another one that nothing has yet."""
+    numbered = (f"{name}_copy{number}" for number in count(2))
+    return next(free for free in chain((f"{name}_copy",), numbered) if free not in taken)
+
+
+def shown_place(definitions: Definitions, place: str) -> str:
+    """A file, or a file and line, as pages show it: below the folder in which all definitions stand."""
+    folders = [os.path.dirname(name) for name, _ in definitions.texts if name != BY_HAND]
+    try:
+        folder = os.path.commonpath(folders)
+    except ValueError:  # some are absolute and some are not, or there is none
+        return place
+    return place.removeprefix(folder).lstrip(os.sep) if folder else place
 
 
 def checked_text(asking: Asking, kind: Kind, shape: Shape | None, name: str, text: str) -> dict[str, Any]:
@@ -316,6 +341,7 @@ def checked_text(asking: Asking, kind: Kind, shape: Shape | None, name: str, tex
         return {"check": None}
     given = {"section": kind.section, "name": name or _unnamed(kind)} if kind.section else {}
     check = asking.ask("definitions_check", text=text, **given)
+    check |= {member: _placed(asking, check[member]) for member in MARKS}
     if kind.section == "rules":
         check = _without_set_warning(asking, check, given["name"])
     if kind.section == "rule_sets":
@@ -323,6 +349,12 @@ def checked_text(asking: Asking, kind: Kind, shape: Shape | None, name: str, tex
     if shape is not None:
         check = {**check, **{member: _at_fields(shape, kind.key, text, check[member]) for member in MARKS}}
     return {"check": check, "file": _in_a_file(asking, kind, name, text)}
+
+
+def _placed(asking: Asking, remarks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Remarks, with their files as pages show them."""
+    definitions = in_force(asking.engine.catalogue)
+    return [{**remark, "file": remark["file"] and shown_place(definitions, remark["file"])} for remark in remarks]
 
 
 def _with_stored_rules(asking: Asking, check: Mapping[str, Any], text: str) -> dict[str, Any]:

@@ -21,7 +21,14 @@ from threadline.surfaces.console.item_panel import Panel
 from threadline.surfaces.console.journey_editing import AT, DO, MOVING, changed
 from threadline.surfaces.console.journey_panel import FIRST, in_force, is_branch, panel_of, raised
 from threadline.surfaces.console.journey_settings import outside, panels
-from threadline.surfaces.console.screens.drafts import KINDS, beginning, begun, checked_text, gutter_of
+from threadline.surfaces.console.screens.drafts import (
+    KINDS,
+    beginning,
+    begun,
+    checked_text,
+    declared_in_file,
+    gutter_of,
+)
 from threadline.surfaces.console.screens.journeys import with_steps
 
 KIND = KINDS["journeys"]
@@ -58,6 +65,7 @@ def _editor(part: str = "") -> Callable[[Asking], Mapping[str, Any]]:
         content: dict[str, Any] = {
             "kind": KIND._asdict(),
             "name": name,
+            **declared_in_file(asking, KIND, name),
             "text": state.text,
             "view": view,
             "unfinished": str(panel.unfinished or ""),

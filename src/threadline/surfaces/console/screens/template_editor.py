@@ -16,7 +16,14 @@ from threadline.surfaces.console.item_editing import Drawn
 from threadline.surfaces.console.item_panel import Panel
 from threadline.surfaces.console.journey_editing import AT, DO
 from threadline.surfaces.console.mail_frames import darkened, lightened
-from threadline.surfaces.console.screens.drafts import KINDS, beginning, begun, checked_text, gutter_of
+from threadline.surfaces.console.screens.drafts import (
+    KINDS,
+    beginning,
+    begun,
+    checked_text,
+    declared_in_file,
+    gutter_of,
+)
 from threadline.surfaces.console.template_editing import (
     BODIES,
     CALLED,
@@ -70,6 +77,7 @@ def _editor(part: str = "") -> Callable[[Asking], Mapping[str, Any]]:
         content: dict[str, Any] = {
             "kind": KIND._asdict(),
             "name": name,
+            **declared_in_file(asking, KIND, name),
             "text": state.text,
             "view": view,
             "unfinished": str(panel.unfinished or ""),
