@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,10 +108,42 @@ def test_every_parameter_of_an_alert_has_a_field(engine: Engine, admin: TestClie
     names = Sent(admin.get(FORM_PATH, params={"id": "all"}).text).fields
     asked = {field.name for field in fields_of(engine.catalogue.operation("alerts_write").params)}
     # An unchecked box sends nothing.
-    sent = {name.removesuffix(":list") for name in names} | {"shown_again"}
+    sent = {name.partition(".")[0] for name in names} | {"shown_again"}
     assert asked - sent == {"when"}
     assert "_when.0.field" in names
     assert ":json" not in "".join(names)
+
+
+def test_segments_and_tags_are_filled_in_a_row_each_with_those_that_there_are(
+    engine: Engine, admin: TestClient
+) -> None:
+    tag = engine.catalogue.operation("people_tag")
+    run(tag, Context(engine, "default", engine.now(), "test", True), tag.params(id="user_id:ada", add=["vip"]))
+    page = admin.get(FORM_PATH).text
+    options = {
+        name: set(
+            re.findall(
+                r'<option value="([^"]*)"', re.split(f'<datalist id="{name}-names">', page)[1].split("</datalist>")[0]
+            )
+        )
+        for name in ("segments", "tags")
+    }
+    assert "pros" in options["segments"]
+    assert "vip" in options["tags"]
+    fields = Sent(page).fields | {"id": "sale", "title": "A sale", "tags.0": "vip", "_do": "more:tags"}
+    more = admin.post(f"{FORM_PATH}?part=panel", data=fields).text
+    sent = Sent(more).fields
+    assert (sent["tags.0"], sent["tags.1"], sent["segments.0"]) == ("vip", "", "")
+    assert "segments.1" not in sent
+    assert 'data-focus="tags.1"' in more
+    done = admin.post(
+        "/do/alerts_write",
+        data=fields | {"tags.1": "press", "tags.2": "", "segments.0": "pros", "_do": ""},
+        headers={"accept": "application/json"},
+    )
+    assert done.status_code == 200, done.text
+    alert = shown(engine, admin, "sale")
+    assert (alert["tags"], alert["segments"]) == (["vip", "press"], ["pros"])
 
 
 def test_a_condition_that_is_not_finished_is_named_and_nothing_is_published(engine: Engine, admin: TestClient) -> None:

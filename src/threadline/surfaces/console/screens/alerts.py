@@ -76,6 +76,7 @@ def _form(asking: Asking) -> Mapping[str, Any]:
         **beside,
         "asked": fields,
         "values": form.values,
+        "names_of": form.names,
         "version": form.values.get("expected", "0"),
         "beyond": form.beyond,
         "condition": tree_of_conditions(form.beyond.get(alert_form.WHEN)),
