@@ -58,7 +58,7 @@ def posted(asking: Asking) -> AlertForm:
 
 def _rows(fields: Mapping[str, str], name: str) -> list[str]:
     """The rows of a list as they were sent, and an empty one where there is none."""
-    rows = []
+    rows: list[str] = []
     while (text := fields.get(f"{name}.{len(rows)}")) is not None:
         rows.append(text)
     return rows or [""]
