@@ -64,8 +64,8 @@ def preview(context: Context, params: PreviewParams) -> FeaturePreview:
     name = params.name or UNNAMED
     catalogue = drafted(context, params.text, FEATURES, name)
     looked = looked_at(context, catalogue, lambda side: Reading(FEATURES, name, side, context.now), params.seconds)
-    old = [_value(each.old) for each in looked.ended]
-    new = [_value(each.new) for each in looked.ended]
+    old = [_value(ended.old) for ended in looked.ended]
+    new = [_value(ended.new) for ended in looked.ended]
     is_new = name not in (context.engine.catalogue.of_nobody(FEATURES, context.now) or {})
     changed = sum(was != becomes for was, becomes in zip(old, new, strict=True))
     return FeaturePreview(

@@ -135,9 +135,9 @@ def preview(context: Context, params: PointsPreviewParams) -> PointsPreview:
 
 def _by_rule(ended: Sequence[Ended]) -> list[EarnedByRule]:
     new, old, people = Counter[str](), Counter[str](), Counter[str]()
-    for each in ended:
-        new.update(each.new)
-        old.update(each.old)
-        people.update(each.new.keys())
+    for person in ended:
+        new.update(person.new)
+        old.update(person.old)
+        people.update(person.new.keys())
     rules = sorted({*new, *old}, key=lambda rule: (-new[rule], rule))
     return [EarnedByRule(rule=rule, people=people[rule], points=new[rule], points_now=old[rule]) for rule in rules]

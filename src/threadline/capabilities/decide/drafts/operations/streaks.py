@@ -71,7 +71,7 @@ def preview(context: Context, params: StreakPreviewParams) -> StreakPreview:
     catalogue = drafted(context, params.text, STREAKS, name)
     looked = looked_at(context, catalogue, lambda side: Reading(STREAKS, name, side, context.now), params.seconds)
     is_new = name not in (context.engine.catalogue.of_nobody(STREAKS, context.now) or {})
-    lengths = [(each.person, _lengths(each.new)) for each in looked.ended]
+    lengths = [(ended.person, _lengths(ended.new)) for ended in looked.ended]
     first = sorted((of for of in lengths if of[1] != (0, 0)), key=lambda of: (-of[1][0], -of[1][1], of[0]))[:SAMPLES]
     names = context.engine.reader.identifiers_of(context.workspace, [person for person, _ in first])
     estimate = looked.sample.estimate
