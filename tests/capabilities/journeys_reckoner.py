@@ -100,6 +100,8 @@ class Reckoner:
         self.handed: dict[str, datetime] = {}
         self.dropped: dict[str, datetime] = {}
         self.mails: list[tuple[datetime, str]] = []
+        self.acts: list[tuple[datetime, str]] = []
+        """What steps have done besides, in the order in which they did it."""
         self.reasons: list[str] = []
         self.paused: set[str] = set()
         self.whole: list[Reckoner] = [self]
@@ -337,9 +339,23 @@ class Reckoner:
             elif "exit" in step:
                 self._end(at, step["exit"])
                 return
+            elif {"tag", "points", "trait"} & step.keys():
+                self._act(step, at)
+                run.rest = run.rest[1:]
             else:
                 run.rest = self._inside(step) + run.rest[1:]
         self._end(at, "completed")
+
+    def _act(self, step: dict[str, Any], at: datetime) -> None:
+        ((kind, given),) = step.items()
+        assert self.run is not None
+        if given == "${journey.variables.v}":
+            given = self.run.variables.get("v")
+        elif kind == "tag":
+            given = given.replace("${journey.variables.v}", str(self.run.variables.get("v", "")))
+        elif kind == "trait":
+            self.traits |= {name: (at, value) for name, value in given.items()}
+        self.acts.append((at, f"{kind} {given}"))
 
     def _inside(self, step: dict[str, Any]) -> list[Any]:
         found: list[Any] = step.get("else", [])

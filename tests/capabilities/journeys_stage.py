@@ -10,7 +10,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.scheduled import OUTBOX, due_of
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import Outcome
+from threadline.kernel.sender import EFFECT_DONE, Outcome
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import format_time
 
@@ -34,6 +34,19 @@ class Sink:
         return Outcome(type="mail_sent", properties=record or named)
 
 
+class Calls:
+    """Calls no other system."""
+
+    kind = "webhook"
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        self._stage.calls.append(effect.data)
+        return Outcome(type=EFFECT_DONE)
+
+
 class Stage(Asked):
     """A workspace with journeys, and everything that is due done the moment it is."""
 
@@ -41,6 +54,7 @@ class Stage(Asked):
         super().__init__(definitions=definitions)
         self.engine.public_address.use_local("http://shop.example")
         self.mails: list[tuple[int, str, dict[str, Any]]] = []
+        self.calls: list[dict[str, Any]] = []
 
     def redefined(self, definitions: str) -> Stage:
         """The same store under other definitions, as after a restart."""
@@ -52,7 +66,7 @@ class Stage(Asked):
 
     def work(self) -> None:
         """Do what is due."""
-        dispatcher = Dispatcher(self.engine, {"mail": Sink(self)}, "test")
+        dispatcher = Dispatcher(self.engine, {"mail": Sink(self), "webhook": Calls(self)}, "test")
         while dispatcher.run_once():
             self.now += 1
 

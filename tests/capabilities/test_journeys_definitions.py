@@ -16,7 +16,16 @@ from threadline.kernel.errors import InvalidDefinition
 MISTAKES = {
     "steps: [{sned: hello}]": "journey 'welcome': `steps[0]`: unknown key 'sned'; did you mean 'send'?",
     "steps: [{send: hello, wait: 1d}]": "has both `send` and `wait`; keep one",
-    "steps: [{wait: 1d}]": "no step sends anything; put in a `send`",
+    "steps: [{wait: 1d}]": "no step does anything; put in a `send`, or an action such as `tag`",
+    "steps: [{tag: ''}]": "`steps[0].tag` must be a text of 1 to",
+    "steps: [{points: 0}]": "`steps[0].points` must be a whole number from 1 to",
+    "steps: [{points: {reason: x}}]": "`steps[0].points` needs `points`",
+    "steps: [{tag: '${trait.plan}'}]": "nothing is known under 'trait'",
+    "steps: [{tag: '${event.total}'}]": "an event has type, source",
+    "steps: [{start: welcom}]": "there is no journey 'welcom'; did you mean 'welcome'",
+    "steps: [{tag: a}, {start: welcome}]": "it would start again without end: welcome → welcome; put a `wait` before",
+    "steps: [{webhook: {payload: {a: 1}}}]": "`steps[0].webhook` needs `destination`",
+    "steps: [" + "{tag: a}, " * 9 + "]": "9 mails and actions follow each other without a wait; at most 8 may",
     "steps: [{wait: soon}, {send: a}]": "`steps[0].wait` must be a duration",
     "steps: [{wait: {until: '9:00'}}, {send: a}]": "must be a time of day in quotes, such as '09:00'",
     "steps: [{wait: {event: x, for: 1d}}, {send: a}]": "`wait` takes `for`, `until` or both of them, or one of",
@@ -42,6 +51,22 @@ def test_a_mistake_names_its_place_and_the_way_out(text: str) -> None:
         Catalogue.declared(definitions, rules(definitions))
     assert MISTAKES[text] in str(raised.value)
     assert "shop.yaml:3" in str(raised.value)
+
+
+def test_journeys_that_start_each_other_without_a_wait_are_refused_and_with_one_they_are_not() -> None:
+    text = """
+journeys:
+  a: {steps: [{if: {field: traits.plan, equals: pro}, then: [{start: b}]}]}
+  b: {steps: [WAIT{start: {journey: c, variables: {x: 1}}}]}
+  c: {steps: [{tag: t}, {start: a}]}
+"""
+    definitions = Definitions([("shop.yaml", text.replace("WAIT", ""))])
+    read_journeys(definitions)
+    with pytest.raises(InvalidDefinition, match="without end: b → c → a → b"):
+        definitions.refuse()
+    definitions = Definitions([("shop.yaml", text.replace("WAIT", "{wait: 1h}, "))])
+    assert len(read_journeys(definitions) or ()) == 3
+    definitions.refuse()
 
 
 def test_a_template_that_mail_does_not_declare_is_named_with_the_nearest() -> None:

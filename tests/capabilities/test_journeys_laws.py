@@ -25,6 +25,14 @@ BEGINNINGS = (datetime(2026, 3, 27, tzinfo=UTC), datetime(2026, 10, 23, tzinfo=U
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 
 Json = dict[str, Any]
+ACTS: tuple[Json, ...] = (
+    {"tag": "seen ${journey.variables.v}"},
+    {"points": 5},
+    {"points": "${journey.variables.v}"},
+    {"trait": {"plan": "pro"}},
+    {"trait": {"plan": "free"}},
+)
+"""Steps that act; questions ask for the trait."""
 
 
 def drawn_steps(random: Random, depth: int) -> list[Json]:
@@ -34,10 +42,12 @@ def drawn_steps(random: Random, depth: int) -> list[Json]:
 
 def drawn_step(random: Random, depth: int) -> Json:
     template = random.choice("abcd") + "_mail"
-    kinds = ["send", "send", "for", "until", "event", "exit"] + (["if", "choice", "steps"] if depth else [])
-    kind = random.choices(kinds, [3, 3, 2, 3, 3, 0.3, 2, 2, 1][: len(kinds)])[0]
+    kinds = ["send", "send", "for", "until", "event", "act", "exit"] + (["if", "choice", "steps"] if depth else [])
+    kind = random.choices(kinds, [3, 3, 2, 3, 3, 2, 0.3, 2, 2, 1][: len(kinds)])[0]
     if kind == "send":
         return {"send": template}
+    if kind == "act":
+        return random.choice(ACTS)
     if kind == "for":
         return {"wait": random.choice(["1h", "7h", "2d"])}
     if kind == "until":
@@ -74,8 +84,11 @@ def drawn_condition(random: Random) -> Json:
 
 
 def mails_in_a_row(steps: list[Json]) -> int:
-    """At most so many mails of these steps follow each other without a wait, whichever branches are taken."""
-    return sum(1 if "send" in step else sum(mails_in_a_row(inner) for inner in inner_steps(step)) for step in steps)
+    """At most so many mails and actions follow each other without a wait, whichever branches are taken."""
+    ending = {"send", "tag", "points", "trait"}
+    return sum(
+        1 if ending & step.keys() else sum(mails_in_a_row(inner) for inner in inner_steps(step)) for step in steps
+    )
 
 
 def inner_steps(step: Json) -> list[list[Json]]:
@@ -119,6 +132,10 @@ def drawn_events(random: Random, count: int) -> list[Told]:
         late = timedelta(hours=random.choice([0, 0, 0, 2, 30]))
         found.append(Told(own, type, {"v": random.choice([1, 2])}, own - late))
     return found
+
+
+ACTED = {"tag_added": ("tag", "tag"), "points_earned": ("points", "points"), "identify": ("trait", "")}
+"""Type of the event -> the step that made it, and the property of what it was given."""
 
 
 class Life:
@@ -171,6 +188,20 @@ class Life:
         first = {data["occurrence"]: (second(at), data["template"]) for at, _, data in reversed(self.stage.mails)}
         return sorted(first.values())
 
+    def acts_of(self, who: str = "ada") -> list[tuple[datetime, str]]:
+        """What journeys have put into one person's own thread besides, in order."""
+        person = self.stage.engine.reader.person("default", f"user_id:{who}")
+        made = [
+            (each.recorded_at, each)
+            for each in self.stage.engine.reader.all_events(person)
+            if each.event.source == "policy:journeys" and each.event.type in ACTED
+        ]
+        acts = []
+        for at, each in sorted(made, key=lambda pair: (pair[0], pair[1].sequence)):
+            kind, given = ACTED[each.event.type]
+            acts.append((second(at), f"{kind} {each.event.properties[given] if given else each.event.properties}"))
+        return acts
+
     def mails_of(self, who: str) -> list[tuple[datetime, str]]:
         """The mails of one person's own thread."""
         thread = self.stage.engine.reader.person("default", f"user_id:{who}").id
@@ -201,6 +232,7 @@ def check(seed: int, *, deaths: bool) -> None:
     life.live(events, until)
     assert life.mails() == sorted(expected.mails), journey
     assert life.reasons() == expected.reasons
+    assert life.acts_of() == expected.acts, journey
     life.stage.engine = Engine(life.store, life.stage.engine.catalogue, lambda: life.stage.now)
     assert not [one.item.key for one in refold_shard(life.store, life.stage.engine.catalogue) if one.differs]
     tried = life.stage.ask("journeys_what_if", definitions=yaml.safe_dump({"journeys": {"drawn": journey}}))
@@ -209,6 +241,7 @@ def check(seed: int, *, deaths: bool) -> None:
         expected.mails
     )
     assert (tried["people_changed"], tried["failed"]) == (0, 0)
+    assert sum(each["new"] for each in tried["actions"]) == len(expected.acts)
 
 
 @settings(max_examples=50, phases=UNSHRUNK)

@@ -186,6 +186,7 @@ def check(seed: int) -> None:
     for who, expected in lives.people.items():
         assert lived.mails_of(who) == sorted(expected.mails), (seed, who)
         assert lived.reasons_of(who) == expected.reasons, (seed, who)
+        assert lived.acts_of(who) == expected.acts, (seed, who)
     catalogue = lived.stage.engine.catalogue
     assert not [one.item.key for one in refold_shard(lived.store, catalogue) if one.differs]
 

@@ -416,3 +416,89 @@ def test_a_process_that_does_not_know_a_version_yet_leaves_it_to_one_that_does(k
     assert stage.path() == ["first"]
     later.until(STARTS_AT + 7 * DAY)
     assert [template for _, template in later.got()] == ["hello", "two"]
+
+
+ACTING = """
+points: {}
+destinations: {crm: {url: "https://crm.example.com/hooks"}}
+journeys:
+  club: {reentry: always, steps: [{tag: "member of ${journey.variables.level}"}, {wait: 5d}, {send: magazine}]}
+  welcome:
+    trigger: {event: signed_up, map: {plan: event.properties.plan}}
+    steps:
+      - tag: new
+      - trait: {stage: trial, came_at: "${event.occurred_at}"}
+      - points: {points: 50, reason: for joining}
+      - fact: {type: plan, value: "${traits.stage} of ${journey.variables.plan}"}
+      - if: {field: traits.stage, equals: trial}
+        then: [{send: hello}]
+      - start: {journey: club, variables: {level: "${journey.variables.plan}"}}
+      - wait: 1d
+      - webhook: {destination: crm, payload: {plan: "${journey.variables.plan}", points: "${points.balance}"}}
+      - untag: new
+      - leave: {journey: club, reason: enough}
+"""
+
+
+def test_steps_act_each_once_and_a_question_sees_what_was_done_before_it() -> None:
+    stage = Stage(ACTING)
+    stage.tell("signed_up", user_id="ada", properties={"plan": "pro"})
+    stage.until(STARTS_AT + DAY + HOUR)
+    person = stage.engine.reader.person("default", "user_id:ada")
+    views = stage.engine.reader.views(person, stage.now, names=["profile", "points", "memory"])
+    assert (views["profile"]["traits"]["stage"], views["points"]["balance"]) == ("trial", 50)
+    assert views["profile"]["tags"] == ["member of pro"]
+    facts = [each.event.properties for each in stage.engine.reader.all_events(person, types={"fact_computed"})]
+    assert facts == [{"type": "plan", "key": "plan", "value": "trial of pro"}]
+    assert stage.got() == [("2026-01-01T00:00", "hello")]
+    left = [(each["journey"], each["reason"]) for each in stage.told() if "reason" in each]
+    assert left == [("welcome", "completed"), ("club", "enough")]
+    (call,) = stage.calls
+    assert call["payload"] == {"plan": "pro", "points": 50}
+    assert (call["type"], call["journey"], call["step"]) == ("journey_step", "welcome", "8")
+
+
+def test_an_action_that_cannot_be_filled_in_is_left_out_with_its_reason_and_the_run_goes_on() -> None:
+    stage = Stage("""
+journeys:
+  welcome:
+    trigger: {event: signed_up}
+    steps: [{points: "${event.properties.points}"}, {tag: "${event.properties.tag}"}, {send: hello}]
+""")
+    stage.tell("signed_up", user_id="ada", properties={"points": "many"})
+    stage.work()
+    (entered,) = stage.told()
+    assert entered["actions"] == [
+        {"step": "1", "action": "points", "problem": "`points` cannot be 'many'"},
+        {"step": "2", "action": "tag", "problem": "`tag` cannot be 'None'"},
+    ]
+    assert [template for _, template in stage.got()] == ["hello"]
+
+
+def test_a_control_group_gets_no_action() -> None:
+    text = "journeys: {j: {trigger: {event: began}, holdout: 0.99, steps: [{tag: a}, {start: k}, {send: m}]}, k: KEPT}"
+    stage = Stage(text.replace("KEPT", "{steps: [{tag: b}]}"))
+    for number in range(5):
+        stage.tell("began", user_id=f"u{number}")
+    stage.work()
+    told = [each for number in range(5) for each in stage.told(f"u{number}")]
+    assert len([each for each in told if each.get("holdout")]) >= 4
+    assert not [each for each in told if each.get("holdout") and ("actions" in each or each["journey"] == "k")]
+
+
+def test_journeys_that_cause_each_other_by_a_tag_do_not_go_on_without_end() -> None:
+    stage = Stage("""
+journeys:
+  ping: {trigger: {event: tag_added}, reentry: always, steps: [{untag: a}, {tag: b}]}
+  pong: {trigger: {event: [began, tag_removed]}, reentry: always, steps: [{tag: a}]}
+""")
+    stage.tell("began", user_id="ada")
+    stage.until(STARTS_AT + HOUR)
+    assert 2 <= len([each for each in stage.told() if each["type"] == "journey_entered"]) <= 4
+
+
+def test_history_makes_no_step_act() -> None:
+    stage = Stage("journeys: {j: {trigger: {event: began}, steps: [{tag: a}, {points: 5}]}}")
+    stage.tell("began", user_id="ada", historical=True)
+    stage.work()
+    assert stage.told() == []

@@ -8,8 +8,8 @@ import pytest
 
 from threadline.capabilities.decide.rules.acting import act
 from threadline.capabilities.decide.rules.actions import KINDS, Action
-from threadline.capabilities.decide.rules.templates import read_template
 from threadline.capabilities.foundation.conditions import Path
+from threadline.capabilities.foundation.conditions.placeholders import read_template
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import EVENT_BYTES_MAX
 

@@ -34,7 +34,7 @@ steps:
         send: nudge
     else: [{send: thanks}]
 """
-EXAMPLES = {"template": "hello", "event": "purchase_completed"}
+EXAMPLES = {"template": "hello", "event": "purchase_completed", "journey": "other", "destination": "crm"}
 
 
 def _following(steps: dict[str, OutlinedStep], to: str) -> str:

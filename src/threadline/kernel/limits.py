@@ -229,7 +229,9 @@ JOURNEYS_MAX = 100
 JOURNEY_STEPS_MAX = 200
 """Steps of one journey."""
 JOURNEY_MAILS_IN_A_ROW_MAX = 8
-"""Mails of one journey without a wait between them: an event causes no more than fit into its commit."""
+"""Mails and actions of one journey without a wait between them: an event causes no more than fit into its commit."""
+JOURNEY_ACTION_BYTES_MAX = 8_000
+"""What one action of a step is given, as JSON."""
 JOURNEY_VARIABLES_MAX = 20
 JOURNEY_VARIABLE_BYTES_MAX = 400
 """One variable of a run, as JSON: all runs of a person share one item with all else."""

@@ -228,7 +228,7 @@ def written(data: Mapping[str, Any], allowed: tuple[str, ...] | None) -> tuple[b
         payload = {name: value for name, value in payload.items() if name in allowed}
     elif allowed is not None and payload is not None:
         payload, withheld = None, ["payload"]
-    content = {name: data.get(name) for name in ("rule", "version")} if "rule" in data else {}
+    content = {name: data[name] for name in ("rule", "version", "journey", "run", "step") if name in data}
     if payload is not None:
         content["payload"] = payload
     return canonical_json({"type": data.get("type", TYPE), "timestamp": data.get("at"), "data": content}), withheld

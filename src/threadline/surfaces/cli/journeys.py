@@ -111,6 +111,9 @@ def _tables(result: JourneysWhatIfResult) -> Iterator[Table]:
         ("journey", "step", "template", "arm", "mails"),
         [(step.journey, step.step, step.template, step.arm, _change(step.old, step.new)) for step in result.steps],
     )
+    if result.actions:
+        actions = [(done.journey, done.step, done.action, _change(done.old, done.new)) for done in result.actions]
+        yield _table(("journey", "step", "action", "times"), actions)
     samples = [
         (sample.identifiers[0] if sample.identifiers else sample.person, _mails(sample.old), _mails(sample.new))
         for sample in result.samples

@@ -19,6 +19,14 @@ NEW_STEPS = {
     "event": "wait: {{event: {event}, timeout: 3d}}\n",
     "if": "if: {{field: features.has_purchased, equals: true}}\n",
     "choice": "choice:\n  - when: {{field: features.has_purchased, equals: true}}\n    steps: []\n",
+    "tag": "tag: customer\n",
+    "untag": "untag: customer\n",
+    "trait": "trait: {{stage: customer}}\n",
+    "fact": "fact: {{type: preference, key: newsletter, value: true}}\n",
+    "points": "points: 50\n",
+    "webhook": "webhook: {destination}\n",
+    "start": "start: {journey}\n",
+    "leave": "leave: {journey}\n",
     "exit": "exit: done\n",
 }
 """What may be put in -> its text, before somebody says more."""

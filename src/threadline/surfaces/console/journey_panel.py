@@ -21,7 +21,7 @@ from threadline.surfaces.console.shapes import Shape, shape_of, with_fields
 STEP = {"$ref": "#/$defs/journey_step"}
 ENTIRE = "steps"
 """What the journey itself has no field for: they are drawn."""
-FIRST = ("trigger", "reentry", "send", "wait", "if", "exit", "when")
+FIRST = ("trigger", "reentry", *KINDS, "when")
 """Fields that are shown at once though they may be left empty."""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from threadline.capabilities.decide.rules.actions import Action
-from threadline.capabilities.decide.rules.templates import Look
 from threadline.capabilities.foundation.conditions import Path
+from threadline.capabilities.foundation.conditions.placeholders import Look
 from threadline.kernel.canonical import canonical_json, standard_json
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import EVENT_BYTES_MAX

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from threadline.capabilities.decide.rules import events as rules
 from threadline.capabilities.decide.rules.events import RULE_LOGGED
-from threadline.capabilities.decide.rules.templates import OUTPUT, Fail, Look, Template, read_template
 from threadline.capabilities.foundation.conditions import Path
 from threadline.capabilities.foundation.conditions.fields import viewed
+from threadline.capabilities.foundation.conditions.placeholders import OUTPUT, Fail, Look, Template, read_template
 from threadline.capabilities.foundation.definitions import Noted, Part, Place
 from threadline.capabilities.foundation.definitions.declaring import Form, listed
 from threadline.capabilities.foundation.webhooks.definition import queue_of

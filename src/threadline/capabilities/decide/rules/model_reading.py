@@ -8,9 +8,9 @@ from typing import Any
 
 from threadline.capabilities.decide.rules.model_engine import wrong_expression
 from threadline.capabilities.decide.rules.models import MILLISECONDS, SECONDS, ModelBody
-from threadline.capabilities.decide.rules.templates import Fail
 from threadline.capabilities.foundation.conditions import Path
 from threadline.capabilities.foundation.conditions.fields import EVENT, wrong_path
+from threadline.capabilities.foundation.conditions.placeholders import Fail
 from threadline.capabilities.foundation.definitions import Noted, Part, Place
 from threadline.capabilities.foundation.definitions.declaring import Form
 from threadline.kernel.errors import InvalidValue

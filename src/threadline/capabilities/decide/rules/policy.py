@@ -15,9 +15,9 @@ from threadline.capabilities.decide.rules.body import Answer, Inputs, Outcome
 from threadline.capabilities.decide.rules.definition import Rule, RuleSet
 from threadline.capabilities.decide.rules.events import DECISION_MADE
 from threadline.capabilities.decide.rules.hashing import ENGINE, decision_hash
-from threadline.capabilities.decide.rules.templates import OUTPUT, Look
 from threadline.capabilities.foundation.conditions import Path, Subject, Traced
 from threadline.capabilities.foundation.conditions.fields import reader, reason_of
+from threadline.capabilities.foundation.conditions.placeholders import OUTPUT, Look
 from threadline.capabilities.foundation.conditions.tracing import field_name, shortened
 from threadline.capabilities.reach.mail.definition import KIND as MAIL
 from threadline.kernel.errors import InvalidValue

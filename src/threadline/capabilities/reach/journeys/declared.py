@@ -12,9 +12,10 @@ from threadline.capabilities.reach.journeys.definition import DECLARED, Journey
 from threadline.capabilities.reach.journeys.operations import acting, people
 from threadline.capabilities.reach.journeys.operations import definitions as in_force
 from threadline.capabilities.reach.journeys.policy import journeys_policy
-from threadline.capabilities.reach.journeys.program import mistakes
+from threadline.capabilities.reach.journeys.program import circles, mistakes
 from threadline.capabilities.reach.journeys.steps import steps_of
 from threadline.capabilities.reach.mail.definition import read_mail
+from threadline.kernel.names import TAG
 from threadline.kernel.reading import Reading, Readings
 
 
@@ -53,4 +54,11 @@ def read_journeys(definitions: Definitions) -> Sequence[Journey] | None:
         problems = [*mistakes(journey)]
         definitions.problems += [f"{journey.place}: journey {journey.name!r}: {problem}" for problem in problems]
         valid += [] if problems else [journey]
-    return valid
+    by_name = {journey.name: journey for journey in valid}
+    in_circles = dict(circles(by_name))
+    definitions.problems += [
+        f"{by_name[name].place}: journey {name!r}: {problem}" for name, problem in in_circles.items()
+    ]
+    tags = (action.params["tag"] for journey in valid for action in journey.actions if action.kind == "tag")
+    definitions.known_names[TAG].update(tag.plain for tag in tags if not tag.holes)
+    return [journey for journey in valid if journey.name not in in_circles]

@@ -27,10 +27,10 @@ from threadline.capabilities.foundation.definitions.declaring import (
     struct,
     text,
 )
+from threadline.capabilities.reach.journeys.actions import JOURNEY, Action
 from threadline.capabilities.reach.journeys.steps import (
     DURATION_FORM,
     DURATION_MAX,
-    JOURNEY,
     JOURNEYS,
     SEND_FORM,
     STEPS_FORM,
@@ -147,6 +147,11 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         yield from (step.send for step in steps_of(self.steps) if step.send is not None)
         yield from (mail.send for mail in self.events)
 
+    @property
+    def actions(self) -> Iterator[Action]:
+        """Everything else that its steps do."""
+        yield from (step.action for step in steps_of(self.steps) if step.action is not None)
+
     @cached_property
     def types(self) -> frozenset[str]:
         """The types of the events that it looks at."""
@@ -167,6 +172,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             trees += [step.condition, *(branch.conditions for branch in step.choice)]
         reads = [read for tree in trees if tree is not None for read in tree.reads]
         reads += [viewed(path) for on in self.trigger for path in on.variables.values()]
+        reads += [viewed(path) for action in self.actions for path in action.holes]
         place = f"{self.place}: journey {self.name!r}"
         return tuple(Read(*read, place) for read in dict.fromkeys(reads) if read[0] not in ("", JOURNEY))
 

@@ -87,7 +87,9 @@ def entered_by(trigger: Sequence[On]) -> str:
 
 
 def kind_of(step: Step) -> str:
-    """What a step is: ``send``, ``wait``, ``if``, ``choice`` or ``exit``."""
+    """What a step is: ``send``, ``wait``, ``if``, ``choice``, ``exit``, or the kind of its action."""
+    if step.action is not None:
+        return step.action.kind
     if step.condition is not None:
         return "if"
     return next(kind for kind in ("send", "wait", "choice", "exit") if getattr(step, kind))
@@ -97,6 +99,8 @@ def step_text(step: Step) -> str:
     """A step in words, what is inside it left out."""
     if step.send is not None:
         return send_text(step.send)
+    if step.action is not None:
+        return step.action.words
     if step.wait is not None:
         return _wait_text(step.wait)
     if step.condition is not None:

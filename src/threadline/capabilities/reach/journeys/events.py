@@ -34,6 +34,9 @@ class _OfRun(Properties):
     path: Annotated[list[str], Meta(description="The steps that were done.")]
     mails: Annotated[list[Any], Meta(description="Of each mail of these the step, the template and the arm.")]
     step: Annotated[str, Meta(description="Where the person waits now.")]
+    actions: Maybe[
+        Annotated[list[Any], Meta(description="Of each action of these the step, what it is, and its problem, if any.")]
+    ] = UNSET
     began: Maybe[Annotated[str, Meta(description="Since when.")]] = UNSET
     until: Maybe[Annotated[str, Meta(description="Until when, if time ends it.")]] = UNSET
     reason: Maybe[Annotated[str, Meta(description="Why the run ended.")]] = UNSET
@@ -76,7 +79,7 @@ class _ExitRequested(_Requested):
     reason: Maybe[Annotated[str, Meta(description="Why.")]] = UNSET
 
 
-_SHOWN = ("arm", "journey", "path", "step", "template")
+_SHOWN = ("action", "arm", "journey", "path", "step", "template")
 """What of their properties is text and not personal."""
 EVENT_TYPES = (
     EventType(

@@ -18,13 +18,14 @@ from threadline.capabilities.foundation.conditions.wording import condition_text
 from threadline.capabilities.foundation.definitions import Document, Noted, Part, Plain
 from threadline.capabilities.foundation.definitions.declaring import Form, one_or_many, struct
 from threadline.capabilities.foundation.definitions.nested_splicing import Path, value_at
+from threadline.capabilities.reach.journeys.actions import FORMS as ACTIONS
 from threadline.capabilities.reach.journeys.drawing import entered_by, step_text
 from threadline.capabilities.reach.journeys.steps import CONDITION_FORM, SEND_FORM, WAIT_FORM, Step, Trigger
 
 ADD = "+"
 """What the id of a point begins with, and its kind is called."""
-KINDS = ("send", "wait", "if", "choice", "exit")
-_FORMS: dict[str, Form[Any]] = {"send": SEND_FORM, "wait": WAIT_FORM, "if": CONDITION_FORM}
+KINDS = ("send", *ACTIONS, "wait", "if", "choice", "exit")
+_FORMS: dict[str, Form[Any]] = {"send": SEND_FORM, **ACTIONS, "wait": WAIT_FORM, "if": CONDITION_FORM}
 _TRIGGERS = one_or_many(struct(Trigger), most=20)
 
 
@@ -43,7 +44,7 @@ class OutlinedStep(msgspec.Struct, kw_only=True):
     id: str
     """What reports will call it; empty for a point."""
     kind: str
-    """``send``, ``wait``, ``if``, ``choice``, ``exit``; ``unknown``, or ``+`` for a point."""
+    """One of `KINDS`; ``unknown``, or ``+`` for a point."""
     does: str
     ways: list[OutlinedWay]
     joins: str = ""
@@ -168,7 +169,7 @@ def _worded(kind: str, part: Part) -> tuple[str, list[tuple[str, Path]]]:
         ways = ways if value.timeout is not None else ways[:1] if "then" in part.value else []
         ways = ways if value.is_for_event else []
     step = Step(condition=value) if kind == "if" else Step(**{kind: value})
-    return step_text(step), [] if kind == "send" else ways
+    return step_text(step), ways if kind in ("wait", "if") else []
 
 
 def _branches(part: Part) -> Iterator[tuple[str, Path]]:

@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.foundation.conditions.fields import PROFILE
+from threadline.capabilities.foundation.webhooks.definition import KIND as WEBHOOK
 from threadline.capabilities.reach.journeys.book import Book, declared_versions, make_book
 from threadline.capabilities.reach.journeys.definition import Journey
 from threadline.capabilities.reach.journeys.events import RUN_EVENTS
 from threadline.capabilities.reach.journeys.reacting import Reaction
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.capabilities.reach.journeys.walk import quiet_hours_until
+from threadline.capabilities.reach.journeys.wishes import EMITTED
 from threadline.capabilities.reach.mail.definition import KIND
 from threadline.kernel.calendar import zone_of_person
 from threadline.kernel.event import Recorded
@@ -39,8 +41,8 @@ def journeys_policy(journeys: Sequence[Journey], zone: str, transactional: froze
             TimerSentence("Goes on in the journey {journey}", "(?P<journey>[^/]+)/"),
         ),
         also=frozenset({TIMER_FIRED, MERGED, SPLIT}),
-        emits=RUN_EVENTS,
-        sends=frozenset({KIND}),
+        emits=RUN_EVENTS.union(EMITTED.values()),
+        sends=frozenset({KIND, WEBHOOK}),
         reads=(Read(JOURNEYS), Read(PROFILE), *(read for journey in journeys for read in journey.reads)),
         shared=Shared(
             name=JOURNEYS,
@@ -63,6 +65,8 @@ def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
 def withdrawn(pending: PendingEffect, person: PersonView) -> str:
     """Why a mail that waits is not to be sent any more: its run was ended by something else than its own steps."""
     data = pending.effect.data
+    if pending.effect.kind != KIND:
+        return ""  # what else a step does is done with the step
     ended = person.view(JOURNEYS)["ended"].get(data["journey"], {}).get(data["run"])
     if ended is None or not ended["interrupted"]:
         return ""
@@ -77,6 +81,8 @@ def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
     now = engine.recorder.now()
 
     def answer(view: PersonView, pending: PendingEffect) -> str | Postponed:
+        if pending.effect.kind != KIND:
+            return ""
         book, journey = books[pending.workspace], pending.effect.data["journey"]
         if journey in book.paused or {journey, ""} & {*view.view(JOURNEYS)["paused"]}:
             return Postponed(until=now + LOOK_AGAIN, why="journey_paused")

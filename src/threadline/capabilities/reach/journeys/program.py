@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from threadline.capabilities.foundation.conditions import Conditions
+from threadline.capabilities.reach.journeys.actions import Action
 from threadline.capabilities.reach.journeys.definition import Journey
 from threadline.capabilities.reach.journeys.steps import Send, Step, Wait, steps_of
 from threadline.kernel.limits import JOURNEY_MAILS_IN_A_ROW_MAX, JOURNEY_STEPS_MAX
@@ -31,6 +32,11 @@ class Node(NamedTuple):
         return self.step.send
 
     @property
+    def action(self) -> Action | None:
+        """What it does besides, if it does anything."""
+        return self.step.action
+
+    @property
     def wait(self) -> Wait | None:
         """What is waited for, if it waits."""
         return self.step.wait
@@ -53,12 +59,12 @@ class Program(NamedTuple):
     """By id, in the order in which they are written."""
 
     def longest_row(self) -> int:
-        """The most mails on a way without a wait."""
+        """The most mails and actions on a way without a wait."""
         rows: dict[str, int] = {END: 0}
         longest = 0
         # Whatever a step leads to is written after it: the reverse order needs no recursion.
         for node in reversed([*self.nodes.values()]):
-            row = (node.send is not None) + max(rows[way] for way in node.ways)
+            row = (node.send is not None or node.action is not None) + max(rows[way] for way in node.ways)
             longest = max(longest, row)
             rows[node.id] = 0 if node.wait is not None else row
         return longest
@@ -81,12 +87,47 @@ def mistakes(journey: Journey) -> Iterator[str]:
     if len(ids) > JOURNEY_STEPS_MAX:
         yield f"there are {len(ids):,} steps; at most {JOURNEY_STEPS_MAX} are allowed, make two journeys of it"
     elif not twice and (row := compiled(journey).longest_row()) > JOURNEY_MAILS_IN_A_ROW_MAX:
-        yield f"{row} mails follow each other without a wait; at most {JOURNEY_MAILS_IN_A_ROW_MAX} may, put in a `wait`"
-    if not any(True for _ in journey.sends):
-        yield "no step sends anything; put in a `send`"
+        what = "mails and actions" if any(True for _ in journey.actions) else "mails"
+        most = JOURNEY_MAILS_IN_A_ROW_MAX
+        yield f"{row} {what} follow each other without a wait; at most {most} may, put in a `wait`"
+    if not any(True for _ in journey.sends) and not any(True for _ in journey.actions):
+        yield "no step does anything; put in a `send`, or an action such as `tag`"
     for step in steps_of(journey.steps):
         if step.wait is not None and step.wait.is_for_event and not step.wait.timeout and not journey.timeout:
             yield "a `wait` for an event has no `timeout`, and the journey none either: people would stay for ever"
+
+
+def circles(journeys: Mapping[str, Journey]) -> Iterator[tuple[str, str]]:
+    """Journeys that start themselves, if only by others, without a wait on the way; each with what is wrong."""
+    starts = {name: _started_at_once(compiled(journey)) for name, journey in journeys.items()}
+    for name in journeys:
+        ways: list[tuple[str, ...]] = [(name, other) for other in starts[name]]
+        seen = set[str]()
+        while ways:
+            *before, last = ways.pop()
+            if last == name:
+                way = " → ".join((*before, last))
+                yield name, f"it would start again without end: {way}; put a `wait` before a `start` of these"
+                break
+            if last not in seen:
+                seen.add(last)
+                ways += [(*before, last, other) for other in starts.get(last, ())]
+
+
+def _started_at_once(program: Program) -> tuple[str, ...]:
+    """The journeys that one starts in the moment in which it begins."""
+    ways, seen, started = [program.first], {END}, dict[str, None]()
+    while ways:
+        id = ways.pop()
+        if id in seen:
+            continue
+        seen.add(id)
+        node = program.nodes[id]
+        if node.action is not None and node.action.kind == "start":
+            started[node.action.journey] = None
+        if node.wait is None:
+            ways += node.ways
+    return tuple(started)
 
 
 class Named(NamedTuple):

@@ -9,12 +9,14 @@ from threadline.capabilities.foundation.conditions import Subject
 from threadline.capabilities.foundation.conditions.fields import reader
 from threadline.capabilities.profile.people.events import IDENTIFY
 from threadline.capabilities.reach.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
+from threadline.capabilities.reach.journeys.actions import JOURNEY
 from threadline.capabilities.reach.journeys.book import Book, Compiled
-from threadline.capabilities.reach.journeys.definition import ALWAYS, ONCE, EventMail, Journey
+from threadline.capabilities.reach.journeys.definition import ONCE, EventMail, Journey
 from threadline.capabilities.reach.journeys.events import (
     JOURNEY_ENTRY_REQUESTED,
     JOURNEY_EXIT_REQUESTED,
     JOURNEY_RESUMED,
+    RUN_EVENTS,
 )
 from threadline.capabilities.reach.journeys.projection import (
     COMPLETED,
@@ -26,16 +28,24 @@ from threadline.capabilities.reach.journeys.projection import (
     is_paused,
     runs_of,
 )
-from threadline.capabilities.reach.journeys.steps import JOURNEY, On
+from threadline.capabilities.reach.journeys.steps import JOURNEYS, On
 from threadline.capabilities.reach.journeys.walk import STEP_REMOVED, STORED_SHIFT, Mail, Walk, Walker, arm_of
-from threadline.capabilities.reach.journeys.wishes import came_while_paused, entered, left, moved, timer, timer_key
+from threadline.capabilities.reach.journeys.wishes import (
+    REST,
+    came_while_paused,
+    entered,
+    left,
+    moved,
+    timer,
+    timer_key,
+)
 from threadline.kernel.arms import draw, is_within
 from threadline.kernel.disclosure import words
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import JOURNEY_MAILS_IN_A_ROW_MAX
-from threadline.kernel.policy import TIMER_FIRED, Timer, Wish
-from threadline.kernel.time import HOUR, LATEST
+from threadline.kernel.policy import TIMER_FIRED, Timer, Wish, source_of
+from threadline.kernel.time import HOUR, LATEST, MINUTE
 
 LEFT_MERGED, LEFT_TIMEOUT, LEFT_REQUESTED, LEFT_REMOVED = "merged", "timeout", "requested", "removed"
 LEFT_EVENT, LEFT_BOUNCE, LEFT_COMPLAINT = "exit_on", "bounced", "complained"
@@ -52,11 +62,13 @@ LEFT_EARLY = (
 """Our reasons why a run ended before its last step."""
 ENDINGS = words(COMPLETED, *LEFT_EARLY)
 """Marks why a run ended: one of these, or what somebody wrote who asked for it."""
-REST = "rest"
-"""Begins the key of the timer for what did not fit into the commit of its cause."""
 
 _MOST = JOURNEY_MAILS_IN_A_ROW_MAX + 2
-"""Wishes of one act: its mails, its event, its timer."""
+"""Wishes of one act: its mails and actions, its event, its timer."""
+_SOURCE = source_of(JOURNEYS)
+_APART = MINUTE
+"""Between the end of a run and the begin of the next one that is due to an action of a step: journeys may cause each
+other by way of tags and segments, and must not do so without end."""
 _LOOK_AGAIN = 6 * HOUR
 """After how long a run that is due looks again whether its journey is still paused, in case that nobody wakes it."""
 
@@ -83,7 +95,7 @@ class Act(NamedTuple):
     """Something that is to be done about one journey. Plain, so that a timer can carry it."""
 
     what: str
-    """``enter``, ``come``, ``wake``, ``mail`` or ``exit``."""
+    """``enter``, ``come``, ``wake``, ``mail``, ``exit``, or ``leave``: exit whichever run there is."""
     journey: str
     run: str = ""
     data: Any = None
@@ -115,13 +127,25 @@ class Reaction:
         """The wishes."""
         acts = [*self._acts()]
         while acts:
-            if self.wishes and len(self.wishes) + _MOST > self._budget:
+            if self._is_own or (self.wishes and len(self.wishes) + _MOST > self._budget):
                 # What time brings about has all the room there is.
                 key = f"{REST}/{self._recorded.id}"
-                rest = [[*act] for act in acts]
-                return [*self.wishes, Timer(key=key, due_at=self.now + 1, data={"acts": rest, "cause": self._cause})]
+                data: dict[str, Any] = {"acts": [[*act] for act in acts], "cause": self._cause}
+                if self._is_own or self._began_ourselves:
+                    data["own"] = True
+                return [*self.wishes, Timer(key=key, due_at=self.now + 1, data=data)]
             self._do(acts.pop(0))
         return self.wishes
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether an action of a step has made the event. What follows from that takes no room of its commit."""
+        return self._event.source == _SOURCE and self._event.type not in RUN_EVENTS
+
+    @property
+    def _began_ourselves(self) -> bool:
+        """Whether what a timer goes on with was begun by an action of a step."""
+        return self._timer_data.get("own") is True
 
     @property
     def _cause(self) -> str:
@@ -201,12 +225,12 @@ class Reaction:
             return None
         node = program.nodes.get(run.step)
         if node is not None and node.wait is not None and node.wait.is_for_event and self._is_on(node.wait, run):
-            return Act("come", journey.name, run.id)
+            return Act("come", journey.name, run.id, run.step)
         for number, mail in enumerate(journey.events, 1):
             if self._is_on(mail, run):
                 return Act("mail", journey.name, run.id, mail_id(mail, number))
-        waits_for_event = node is not None and node.wait is not None and node.wait.is_for_event
-        if self._event.type == IDENTIFY and journey.follows_zone and not waits_for_event:
+        by_clock = node is None or node.send is not None or (node.wait is not None and not node.wait.is_for_event)
+        if self._event.type == IDENTIFY and journey.follows_zone and by_clock:
             return Act("wake", journey.name, run.id)
         return None
 
@@ -245,8 +269,13 @@ class Reaction:
         if act.what == "enter":
             self._enter(act)
             return
+        if act.what == "leave":
+            leaving = self._exit(act.journey, str(act.data) or LEFT_REQUESTED)
+            if leaving is not None:
+                self._do(leaving)
+            return
         run = next((run for run in runs_of(self._state, act.journey) if run.id == act.run and not run.reason), None)
-        if run is None:
+        if run is None or (act.what == "come" and act.data not in (None, run.step)):
             return
         if act.what == "exit":
             self.wishes += left(run, str(act.data), self.now)
@@ -295,9 +324,10 @@ class Reaction:
         runs = runs_of(self._state, journey.name)
         if any(not run.reason for run in runs):
             return False
-        if not runs or journey.reentry == ALWAYS:
+        if not runs:
             return True
-        return journey.reentry != ONCE and max(run.at for run in runs) + journey.reentry <= self.now
+        least = max(journey.reentry, _APART if self._began_ourselves else 0)
+        return journey.reentry != ONCE and max(run.at for run in runs) + least <= self.now
 
     def _go_on(self, run: Run, compiled: Compiled, *, came: bool) -> None:
         journey = compiled.journey

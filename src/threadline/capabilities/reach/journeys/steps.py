@@ -31,6 +31,7 @@ from threadline.capabilities.foundation.definitions.declaring import (
     text,
 )
 from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
+from threadline.capabilities.reach.journeys.actions import FORMS, JOURNEY, Action
 from threadline.kernel.calendar import WEEKDAYS, time_of_day
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -40,8 +41,6 @@ from threadline.kernel.time import YEAR
 
 JOURNEYS = "journeys"
 """The section, the projection and the policy."""
-JOURNEY = "journey"
-"""The first step of a field of the journey itself, such as ``journey.variables.order``."""
 DURATION_MAX = 5 * YEAR
 
 
@@ -230,10 +229,20 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True):
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One step; whatever stands in it joins again at the step after it."""
 
-    one_of: ClassVar[tuple[str, ...]] = ("send", "wait", "choice", "if", "steps", "exit")
+    one_of: ClassVar[tuple[str, ...]] = ("send", *FORMS, "wait", "choice", "if", "steps", "exit")
 
     id: Annotated[str, NAME_FORM, Meta(description="Its name in events and reports; without it its position.")] = ""
     send: Annotated[Send | None, SEND_FORM] = None
+    tag: Annotated[Action | None, FORMS["tag"], Meta(description="Gives the person a tag.")] = None
+    untag: Annotated[Action | None, FORMS["untag"], Meta(description="Takes a tag from the person.")] = None
+    trait: Annotated[
+        Action | None, FORMS["trait"], Meta(description="Sets traits of the person, by name; null removes one.")
+    ] = None
+    fact: Annotated[Action | None, FORMS["fact"], Meta(description="Puts a fact into the person's memory.")] = None
+    points: Annotated[Action | None, FORMS["points"], Meta(description="Gives the person points.")] = None
+    webhook: Annotated[Action | None, FORMS["webhook"], Meta(description="Calls another system.")] = None
+    start: Annotated[Action | None, FORMS["start"], Meta(description="Lets the person enter another journey.")] = None
+    leave: Annotated[Action | None, FORMS["leave"], Meta(description="Takes the person out of another journey.")] = None
     wait: Annotated[Wait | None, WAIT_FORM] = None
     choice: Annotated[
         tuple[Branch, ...], listed(struct(Branch), 1, 20), Meta(description="The first that is true is taken.")
@@ -255,6 +264,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
             yield "else", "`else` goes with `if`, `choice`, or a `wait` for an event"
         if self.otherwise and self.wait is not None and self.wait.is_for_event and not self.wait.timeout:
             yield "else", "the wait has no `timeout`, so that its `else` is never reached"
+
+    @property
+    def action(self) -> Action | None:
+        """What it does besides sending a mail, if it does anything."""
+        actions = (self.tag, self.untag, self.trait, self.fact, self.points, self.webhook, self.start, self.leave)
+        return next((action for action in actions if action is not None), None)
 
     @property
     def inner(self) -> Iterator[tuple[Step, ...]]:

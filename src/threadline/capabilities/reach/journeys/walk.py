@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from threadline.capabilities.foundation.conditions import Subject
+from threadline.capabilities.foundation.conditions.fields import reader
+from threadline.capabilities.reach.journeys.actions import Action
 from threadline.capabilities.reach.journeys.book import Book, Compiled
 from threadline.capabilities.reach.journeys.definition import Journey
 from threadline.capabilities.reach.journeys.program import END, Node
@@ -13,6 +15,7 @@ from threadline.capabilities.reach.journeys.projection import COMPLETED, Run
 from threadline.capabilities.reach.journeys.steps import JOURNEYS, Arm, Send, Wait
 from threadline.kernel.arms import arm_at
 from threadline.kernel.calendar import next_time_of_day, zone_of_person
+from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import LATEST, format_time
 
 NEVER = 0
@@ -30,6 +33,16 @@ class Mail(NamedTuple):
     """When it may leave, where that is not at once."""
 
 
+class Done(NamedTuple):
+    """An action that a walk has done."""
+
+    step: str
+    action: Action
+    given: dict[str, Any]
+    problem: str = ""
+    """Why it could not be done; empty: it could."""
+
+
 @dataclass
 class Walk:
     """Where a run has come to."""
@@ -37,6 +50,7 @@ class Walk:
     path: list[str] = field(default_factory=list)
     """The steps that are done, in order."""
     mails: list[Mail] = field(default_factory=list)
+    actions: list[Done] = field(default_factory=list)
     step: str = END
     """Where it waits."""
     began: int = NEVER
@@ -60,7 +74,7 @@ class Walker:
         """Go on from the beginning of a step, to where the run waits or ends."""
         while step != END:
             node = self._program.nodes[step]
-            until = self._waits_until(node, self._now)
+            until = self._now if self._asks_what_is_done(node) else self._waits_until(node, self._now)
             if until is not None:
                 self._wait(step, self._now, until)
                 return self.walk
@@ -70,6 +84,8 @@ class Walker:
                 return self.walk
             if node.send is not None:
                 self._send(Mail(step, node.send, arm_of(node.send, self._run.draw)))
+            if node.action is not None and not self._run.holdout:
+                self._do(step, node.action)
             step = self._way(node)
         self.walk.reason = COMPLETED
         return self.walk
@@ -101,10 +117,27 @@ class Walker:
             return until
         if node.wait is not None:
             return min(self._due(node.wait, began), LATEST)
-        return self.quiet_until(self._now) or min(until, self._now)
+        quiet = self.quiet_until(self._now) if node.send is not None else None
+        return quiet or min(until, self._now)
 
     def _wait(self, step: str, began: int, until: int) -> None:
         self.walk.step, self.walk.began, self.walk.until = step, began, min(until, LATEST)
+
+    def _asks_what_is_done(self, node: Node) -> bool:
+        """Whether a step goes by what an action before it changes: it is done right after the commit of that."""
+        if not self.walk.actions:
+            return False
+        if node.action is not None:
+            return node.action.asks_person
+        return bool(node.step.choice) or node.step.condition is not None
+
+    def _do(self, step: str, action: Action) -> None:
+        try:
+            given = action.filled(lambda path: reader(path)(self._subject))
+        except InvalidValue as error:
+            self.walk.actions.append(Done(step, action, {}, str(error)))
+        else:
+            self.walk.actions.append(Done(step, action, given))
 
     def _send(self, mail: Mail) -> None:
         self.walk.mails.append(mail)
@@ -171,4 +204,12 @@ def mails_of(mails: list[Mail]) -> list[dict[str, Any]]:
         {"step": mail.step, "template": mail.arm.template}
         | ({"arm": mail.arm.name or mail.arm.template} if mail.send.variants else {})
         for mail in mails
+    ]
+
+
+def actions_of(actions: list[Done]) -> list[dict[str, Any]]:
+    """Actions as the events tell them."""
+    return [
+        {"step": done.step, "action": done.action.kind} | ({"problem": done.problem} if done.problem else {})
+        for done in actions
     ]

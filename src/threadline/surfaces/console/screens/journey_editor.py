@@ -40,10 +40,34 @@ NEW = (
     ("event", "Wait for an event"),
     ("if", "Ask a question"),
     ("choice", "Choose one of several paths"),
+    ("tag", "Give a tag"),
+    ("untag", "Take a tag"),
+    ("trait", "Set a trait"),
+    ("fact", "Remember a fact"),
+    ("points", "Give points"),
+    ("webhook", "Call another system"),
+    ("start", "Start another journey"),
+    ("leave", "Leave another journey"),
     ("exit", "End the journey"),
 )
 """What may be put in, and what its button is called."""
-CALLED = {"send": "Mail", "wait": "Wait", "if": "Question", "choice": "Choice", "exit": "End", "unknown": "Step"}
+CALLED = {
+    "send": "Mail",
+    "tag": "Tag",
+    "untag": "Tag taken",
+    "trait": "Trait",
+    "fact": "Fact",
+    "points": "Points",
+    "webhook": "Webhook",
+    "start": "Journey started",
+    "leave": "Journey left",
+    "wait": "Wait",
+    "if": "Question",
+    "choice": "Choice",
+    "exit": "End",
+    "unknown": "Step",
+}
+"""Kind of a step -> what stands above its fields."""
 
 
 def _editor(part: str = "") -> Callable[[Asking], Mapping[str, Any]]:
@@ -102,9 +126,13 @@ LEAVING = ("remove:", "unbranch:")
 def _examples(asking: Asking) -> dict[str, str]:
     """Names that new steps begin with."""
     calls = len(asking.calls)
-    templates = asking.ask_or({"templates": []}, "mail_templates")["templates"]
+    lists = {"template": "mail_templates", "journey": "journeys_list", "destination": "webhooks_destinations"}
+    examples = {"event": "purchase_completed"}
+    for what, operation in lists.items():
+        known = asking.ask_or({f"{what}s": []}, operation)[f"{what}s"]
+        examples[what] = next((item["name"] for item in known), what.upper())
     del asking.calls[calls:]  # they are examples; what the page shows is what is written
-    return {"template": next((template["name"] for template in templates), "TEMPLATE"), "event": "purchase_completed"}
+    return examples
 
 
 def _drawn(

@@ -70,6 +70,7 @@ class PreviewedStep(msgspec.Struct, kw_only=True):
     step: str
     reached: Annotated[Estimate, Meta(description="People who would have come to it.")]
     mails: Annotated[int, Meta(description="Mails that it would have sent to those who were looked at.")]
+    actions: Annotated[int, Meta(description="How often it would have done what else it does, to the same.")] = 0
 
 
 class JourneyNow(msgspec.Struct, kw_only=True):
@@ -162,6 +163,7 @@ def _shown(
     for (journey, step, _, _), count in new.mails.items():
         mails[step] += count if journey == name else 0
     steps = {step for journey, step in new.reached if journey == name}
+    actions = Counter({step: count for (journey, step, _), count in new.actions.items() if journey == name})
     named = [(shown.person, [mail for mail in shown.new if mail.journey == name]) for shown in tally.samples]
     samples = [(person, sent) for person, sent in named if sent][:SAMPLES]
     identifiers = context.engine.reader.identifiers_of(context.workspace, [person for person, _ in samples])
@@ -175,7 +177,12 @@ def _shown(
         mailed_before=None if is_new else looked.estimate(tally.old.mailed[name]),
         mails=mails.total(),
         steps=[
-            PreviewedStep(step=step, reached=looked.estimate(new.reached[name, step]), mails=mails[step])
+            PreviewedStep(
+                step=step,
+                reached=looked.estimate(new.reached[name, step]),
+                mails=mails[step],
+                actions=actions[step],
+            )
             for step in sorted(steps | {step for step in mails if mails[step]})
         ],
         left={reason: count for (journey, reason), count in sorted(new.left.items()) if journey == name},

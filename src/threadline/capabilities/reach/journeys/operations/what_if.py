@@ -85,6 +85,16 @@ class StepDifference(msgspec.Struct, kw_only=True):
     new: Annotated[int, Meta(description="Mails by the candidate.")]
 
 
+class ActionDifference(msgspec.Struct, kw_only=True):
+    """What one step does besides sending mails."""
+
+    journey: str
+    step: str
+    action: Annotated[str, Meta(description="The key of the step, such as `tag`.")]
+    old: Annotated[int, Meta(description="How often, by the journeys in force.")]
+    new: Annotated[int, Meta(description="How often, by the candidate.")]
+
+
 class JourneyDifference(msgspec.Struct, kw_only=True):
     """Results of one journey's people, before and after."""
 
@@ -111,6 +121,7 @@ class JourneysWhatIfResult(msgspec.Struct, kw_only=True):
     people_changed: Annotated[int, Meta(description="People who would have got other mails, or at other times.")]
     journeys: list[JourneyDifference]
     steps: list[StepDifference]
+    actions: list[ActionDifference]
     samples: Annotated[list[WhatIfSample], Meta(description="People for whom it differs, and others before the first.")]
     cut: Annotated[int, Meta(description="Events of which more came than may come of one; the rest is left out.")]
     failed: Annotated[int, Meta(description="People whose history could not be replayed; they are not counted.")]
@@ -239,6 +250,10 @@ def result_of(tally: Tally, start: int, names: Mapping[str, list[str]]) -> Journ
         people_changed=tally.people_changed,
         journeys=[_journey(tally, name) for name in sorted({*old.entered, *new.entered})],
         steps=steps,
+        actions=[
+            ActionDifference(journey=key[0], step=key[1], action=key[2], old=old.actions[key], new=new.actions[key])
+            for key in sorted({*old.actions, *new.actions})
+        ],
         samples=samples,
         cut=tally.cuts,
         failed=tally.failed,

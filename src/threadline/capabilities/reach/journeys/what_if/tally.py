@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.reach.journeys.events import JOURNEY_ENTERED, JOURNEY_EXITED, RUN_EVENTS
 from threadline.capabilities.reach.journeys.what_if.evaluator import WISHES
+from threadline.capabilities.reach.mail.definition import KIND as MAIL
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect, Emit
 from threadline.kernel.simulation import Decisions, Pair
@@ -36,6 +37,8 @@ class Counts:
     """By journey and reason."""
     mails: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     """By journey, step, template and arm."""
+    actions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By journey, step and kind."""
     reached: Counter[tuple[str, str]] = field(default_factory=Counter)
     """People who came to a step, by journey and step."""
     people: Counter[str] = field(default_factory=Counter)
@@ -122,13 +125,12 @@ def _counted(counts: Counts, decided: Iterator[tuple[Recorded, Decisions]]) -> l
     reached = set[tuple[str, str]]()
     for recorded, decisions in decided:
         for wish in decisions.get(WISHES, ()):
-            if isinstance(wish, Effect):
+            if isinstance(wish, Effect) and wish.kind == MAIL:
                 mails.append(_would_send(wish, recorded))
-            elif isinstance(wish, Emit):
+            elif isinstance(wish, Emit) and wish.type in RUN_EVENTS:
                 _count_event(counts, wish)
-                if wish.type in RUN_EVENTS:
-                    given = wish.properties
-                    reached.update((given["journey"], step) for step in (*given["path"], given["step"]) if step)
+                given = wish.properties
+                reached.update((given["journey"], step) for step in (*given["path"], given["step"]) if step)
     counts.reached.update(reached)
     counts.people.update({journey for journey, _ in reached})
     counts.mailed.update({mail.journey for mail in mails})
@@ -147,5 +149,7 @@ def _count_event(counts: Counts, wish: Emit) -> None:
     if wish.type == JOURNEY_ENTERED:
         counts.entered[given["journey"]] += 1
         counts.holdout[given["journey"]] += given.get("holdout", False)
+    for done in given.get("actions", ()):
+        counts.actions[given["journey"], done["step"], done["action"]] += "problem" not in done
     if wish.type == JOURNEY_EXITED or "reason" in given:
         counts.left[given["journey"], given["reason"]] += 1

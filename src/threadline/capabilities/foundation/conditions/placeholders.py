@@ -1,4 +1,4 @@
-"""Placeholders in the parameters of actions: ``${event.properties.total}`` takes what a condition would read there."""
+"""Placeholders in what an action is given: ``${event.properties.total}`` takes what a condition would read there."""
 
 from __future__ import annotations
 
