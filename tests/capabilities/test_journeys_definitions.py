@@ -17,6 +17,13 @@ MISTAKES = {
     "steps: [{sned: hello}]": "journey 'welcome': `steps[0]`: unknown key 'sned'; did you mean 'send'?",
     "steps: [{send: hello, wait: 1d}]": "has both `send` and `wait`; keep one",
     "steps: [{wait: 1d}]": "no step does anything; put in a `send`, or an action such as `tag`",
+    "{steps: [{send: a}], at_once: 3}": "`at_once` goes with `key`: without one a person has one run at a time",
+    "{steps: [{send: a}], exit_on: {event: x, where: {id: '${journey.key}'}}}": "and the journey has no `key`",
+    "{steps: [{send: a}], key: event.properties.id, trigger: {event: x, where: {id: '${journey.key}'}}}": (
+        "`where`: a trigger begins the run, so that nothing of a run can stand in it"
+    ),
+    "{steps: [{send: a}], exit_on: {event: x, where: {id: '${traits.id}'}}}": "a condition takes no placeholder",
+    "{steps: [{send: a}], key: cart_id.}": "`key`",
     "steps: [{tag: ''}]": "`steps[0].tag` must be a text of 1 to",
     "steps: [{points: 0}]": "`steps[0].points` must be a whole number from 1 to",
     "steps: [{points: {reason: x}}]": "`steps[0].points` needs `points`",

@@ -254,3 +254,63 @@ def test_a_second_interpreter_says_the_same(seed: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_a_process_that_dies_at_any_commit_leaves_nothing_out_and_does_nothing_twice(seed: int) -> None:
     check(seed, deaths=True)
+
+
+CARTS: tuple[Any, ...] = ("a", 17, "b")
+
+
+def keyed(value: Any) -> Any:
+    """The same journey for each cart: what it waits for is of the cart, and nothing in it is shared between carts."""
+    if isinstance(value, list):
+        return [keyed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "sent" in value or value.get("field") == "traits.plan":
+        return {"field": "journey.variables.v", "equals": 2}
+    if "trait" in value:
+        return {"tag": "of ${journey.key}"}
+    made = {name: keyed(item) for name, item in value.items()}
+    return {**made, "where": {**value.get("where", {}), "cart": "${journey.key}"}} if "event" in value else made
+
+
+def of_cart(value: Any, cart: Any) -> Any:
+    """The journey of one cart alone."""
+    if isinstance(value, list):
+        return [of_cart(item, cart) for item in value]
+    if isinstance(value, dict):
+        return {name: of_cart(item, cart) for name, item in value.items()}
+    if value == "${journey.key}":
+        return cart
+    return value.replace("${journey.key}", str(cart)) if isinstance(value, str) else value
+
+
+def check_keyed(seed: int, *, deaths: bool) -> None:
+    random = Random(seed)
+    journey, events = keyed(drawn_journey(random)), drawn_events(random, random.randint(4, 24))
+    events = [
+        told if told.type == "identify" else told._replace(properties={**told.properties, "cart": random.choice(CARTS)})
+        for told in events
+    ]
+    trigger = {name: value for name, value in journey["trigger"].items() if name != "where"}
+    until = events[-1].at + timedelta(days=12)
+    alone = [
+        reckoned({**of_cart(journey, cart), "trigger": {**trigger, "where": {"cart": cart}}}, events, until)
+        for cart in CARTS
+    ]
+    declared = {**journey, "trigger": trigger, "key": "event.properties.cart"}
+    life = Life(declared, random if deaths else None)
+    life.live(events, until)
+    assert life.mails() == sorted(mail for each in alone for mail in each.mails), declared
+    assert sorted(life.acts_of()) == sorted(act for each in alone for act in each.acts), declared
+    assert sorted(life.reasons()) == sorted(reason for each in alone for reason in each.reasons)
+    life.stage.engine = Engine(life.store, life.stage.engine.catalogue, lambda: life.stage.now)
+    assert not [one.item.key for one in refold_shard(life.store, life.stage.engine.catalogue) if one.differs]
+    tried = life.stage.ask("journeys_what_if", definitions=yaml.safe_dump({"journeys": {"drawn": declared}}))
+    assert (tried["people_changed"], tried["failed"]) == (0, 0)
+    assert sum(each["new"] for each in tried["steps"]) == len(life.mails())
+
+
+@settings(max_examples=25, phases=UNSHRUNK)
+@given(seed=st.integers(0, 2**32), deaths=st.booleans())
+def test_a_journey_with_a_key_is_that_of_each_cart_alone(seed: int, deaths: bool) -> None:
+    check_keyed(seed, deaths=deaths)

@@ -7,6 +7,7 @@ import pytest
 from tests.capabilities.asked import STARTS_AT
 from tests.capabilities.journeys_stage import Stage
 from threadline.kernel.event import Event
+from threadline.kernel.identity import MERGED
 from threadline.kernel.time import DAY, HOUR
 
 WELCOME = """
@@ -502,3 +503,121 @@ def test_history_makes_no_step_act() -> None:
     stage.tell("began", user_id="ada", historical=True)
     stage.work()
     assert stage.told() == []
+
+
+CARTS = """
+journeys:
+  cart:
+    key: event.properties.cart
+    at_once: 3
+    reentry: 2d
+    trigger: {event: cart_changed}
+    exit_on: {event: cart_emptied, where: {cart: "${journey.key}"}}
+    steps:
+      - id: ordered
+        wait: {event: order_completed, where: {cart: "${journey.key}"}, timeout: 1d}
+        then: [{tag: "ordered ${journey.key}"}]
+        else: [{send: reminder}]
+"""
+
+
+def carts(stage: Stage) -> dict[object, str]:
+    """Of each cart where its newest run is, or why it ended."""
+    runs = stage.ask("journeys_of", id="user_id:ada")["executions"]
+    return {run["key"]: run["reason"] or run["step"] for run in reversed(runs)}
+
+
+def test_a_journey_with_a_key_has_a_run_for_each_cart_and_what_is_said_of_one_moves_no_other() -> None:
+    stage = Stage(CARTS)
+    for cart in ("a", 17, "b"):
+        stage.tell("cart_changed", user_id="ada", properties={"cart": cart})
+    stage.tell("cart_changed", user_id="ada", properties={"cart": 17})
+    assert carts(stage) == {"a": "ordered", 17: "ordered", "b": "ordered"}
+    stage.tell("order_completed", user_id="ada", properties={"cart": 17})
+    stage.tell("cart_emptied", user_id="ada", properties={"cart": "b"})
+    assert carts(stage) == {"a": "ordered", 17: "completed", "b": "exit_on"}
+    stage.until(STARTS_AT + 30 * HOUR)
+    assert carts(stage) == {"a": "completed", 17: "completed", "b": "exit_on"}
+    assert stage.got() == [("2026-01-02T00:00", "reminder")]
+    person = stage.engine.reader.person("default", "user_id:ada")
+    views = stage.engine.reader.views(person, stage.now, names=["profile"])
+    assert views["profile"]["tags"] == ["ordered 17"]
+
+
+def test_so_many_runs_at_once_as_declared_and_again_by_key_after_the_time_of_reentry() -> None:
+    stage = Stage(CARTS)
+    for cart in "abcd":
+        stage.tell("cart_changed", user_id="ada", properties={"cart": cart})
+    assert carts(stage) == dict.fromkeys("abc", "ordered")
+    stage.tell("cart_emptied", user_id="ada", properties={"cart": "a"})
+    stage.tell("cart_changed", user_id="ada", properties={"cart": "a"})
+    stage.tell("cart_changed", user_id="ada", properties={"cart": "d"})
+    assert carts(stage) == {"a": "exit_on", "b": "ordered", "c": "ordered", "d": "ordered"}
+    stage.until(STARTS_AT + 3 * DAY)
+    stage.tell("cart_changed", user_id="ada", properties={"cart": "a"})
+    assert carts(stage)["a"] == "ordered"
+
+
+def test_an_event_without_a_key_begins_no_run_and_an_operator_brings_it_as_a_variable() -> None:
+    stage = Stage(CARTS)
+    for properties in ({}, {"cart": None}, {"cart": ""}, {"cart": True}, {"cart": ["a"]}, {"cart": "x" * 500}):
+        stage.tell("cart_changed", user_id="ada", properties=properties)
+    assert carts(stage) == {}
+    assert not stage.ask("journeys_enter", id="user_id:ada", name="cart")["done"]
+    assert stage.ask("journeys_enter", id="user_id:ada", name="cart", variables={"key": "a"})["done"]
+    assert carts(stage) == {"a": "ordered"}
+    assert stage.ask("journeys_exit", id="user_id:ada", name="cart")["done"]
+    assert carts(stage) == {"a": "requested"}
+
+
+def test_people_in_a_journey_with_a_key_are_listed_with_each_of_their_runs_page_by_page() -> None:
+    stage = Stage(CARTS)
+    for who in ("ada", "bob"):
+        for cart in "ab":
+            stage.tell("cart_changed", user_id=who, properties={"cart": cart})
+    runs, cursor = [], ""
+    while True:
+        page = stage.ask("journeys_people", name="cart", limit=1, cursor=cursor)
+        runs += [(each["identifiers"], each["run"]) for each in page["people"]]
+        if not (cursor := page["next"]):
+            break
+    assert len(set(map(str, runs))) == 4
+    assert sorted(who for (who,), _ in runs) == ["user_id:ada"] * 2 + ["user_id:bob"] * 2
+
+
+def test_of_two_merged_people_with_one_cart_the_first_run_goes_on_and_after_a_split_each() -> None:
+    stage = Stage(CARTS)
+    stage.tell("cart_changed", user_id="ada", properties={"cart": "a"})
+    stage.tell("cart_changed", user_id="bob", properties={"cart": "a"})
+    stage.tell("cart_changed", user_id="bob", properties={"cart": "b"})
+    stage.ask("people_merge", id="user_id:ada", other="user_id:bob", force=True)
+    runs = [(run["key"], run["reason"]) for run in stage.ask("journeys_of", id="user_id:ada")["executions"]]
+    assert sorted(runs) == [("a", ""), ("a", "merged"), ("b", "")]
+    person = stage.engine.reader.person("default", "user_id:ada")
+    (merge,) = stage.engine.reader.all_events(person, types={MERGED})
+    stage.ask("people_unmerge", id=merge.id)
+    stage.until(STARTS_AT + 2 * DAY)
+    assert [len(stage.ask("journeys_of", id=f"user_id:{who}")["executions"]) for who in ("ada", "bob")] == [1, 2]
+    assert [stage.got(who) for who in ("ada", "bob")] == [
+        [("2026-01-02T00:00", "reminder")],
+        [("2026-01-02T00:00", "reminder")] * 2,
+    ]
+
+
+def test_a_run_that_goes_on_is_never_forgotten_for_later_ones() -> None:
+    stage = Stage("""
+journeys:
+  cart:
+    key: event.properties.cart
+    trigger: {event: cart_changed}
+    exit_on: {event: cart_emptied, where: {cart: "${journey.key}"}}
+    steps: [{wait: 90d}, {send: reminder}]
+""")
+    for cart in range(80):
+        stage.tell("cart_changed", user_id="ada", properties={"cart": cart})
+        if cart:
+            stage.tell("cart_emptied", user_id="ada", properties={"cart": cart})
+    assert carts(stage)[0] == "1"
+    assert len(carts(stage)) == 64
+    stage.until(STARTS_AT + 100 * DAY)
+    assert [template for _, template in stage.got()] == ["reminder"]

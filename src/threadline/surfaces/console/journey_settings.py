@@ -48,6 +48,14 @@ def _again(says: Mapping[str, Any], mail: Mail) -> str:
     return fixed.get(str(written)) or _after(written, "Again, {} after they have left it.")
 
 
+def _runs(says: Mapping[str, Any], mail: Mail) -> str:
+    key = says.get("key")
+    if key is None:
+        return "One at a time of each person."
+    field = str(key).removeprefix("event.properties.").replace("_", " ")
+    return f"One for each {field}, and at most {says.get('at_once', 10)} of one person at a time."
+
+
 def _quiet(says: Mapping[str, Any], mail: Mail) -> str:
     if says.get("transactional") is True:
         return "None: its mails are transactional, and never wait."
@@ -105,6 +113,7 @@ def _after(written: object, sentence: str) -> str:
 
 PANELS = (
     Panel("Entering again", ("reentry", "existing", "late"), _again),
+    Panel("Runs", ("key", "at_once"), _runs),
     Panel("Quiet hours", ("quiet_hours", "timezone"), _quiet),
     Panel("Limits", (), _limits),
     Panel("Control group", ("holdout",), _control),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,15 @@ def tests_of(node: Node) -> Iterator[Test]:
         yield node
     for part in parts_of(node):
         yield from tests_of(part)
+
+
+def mapped(node: Node, change: Callable[[Test], Test]) -> Node:
+    """The same tree of other conditions."""
+    if isinstance(node, Test):
+        return change(node)
+    if isinstance(node, Not):
+        return Not(mapped(node.part, change))
+    return type(node)(tuple(mapped(part, change) for part in node.parts))
 
 
 def depth_of(node: Node) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -50,8 +51,11 @@ EVERY_EVENT = Where()
 """No condition."""
 
 
-def read_where(part: Part) -> Where:
-    """The conditions of a `where`. Raises `Noted` where something is wrong with them."""
+def read_where(part: Part, stands_for: re.Pattern[str] | None = None) -> Where:
+    """The conditions of a `where`. Raises `Noted` where something is wrong with them.
+
+    ``stands_for``: placeholders that whoever reads them replaces.
+    """
     if misread(part, lambda key: key != "exists"):
         raise Noted
     value, failed = part.value, list[str]()
@@ -80,7 +84,9 @@ def read_where(part: Part) -> Where:
                 failed.append(f"cannot read {test.field}; name {fields}")
                 part.wrong(failed[-1], *path)
             for operand in test.operand if isinstance(test.operand, tuple) else (test.operand,):
-                if type(operand) is str and operand.startswith("${") and operand.endswith("}"):
+                if type(operand) is not str or (stands_for is not None and stands_for.fullmatch(operand)):
+                    continue
+                if operand.startswith("${") and operand.endswith("}"):
                     # Taken literally it would never be true of any event.
                     failed.append(f"compares with the very text {operand}; a condition takes no placeholder")
                     part.wrong(failed[-1], *path)

@@ -31,6 +31,7 @@ from threadline.capabilities.reach.journeys.actions import JOURNEY, Action
 from threadline.capabilities.reach.journeys.steps import (
     DURATION_FORM,
     DURATION_MAX,
+    FIELD_FORM,
     JOURNEYS,
     SEND_FORM,
     STEPS_FORM,
@@ -38,6 +39,7 @@ from threadline.capabilities.reach.journeys.steps import (
     Send,
     Step,
     Trigger,
+    placeholders_in,
     steps_of,
 )
 from threadline.capabilities.reach.messages.limits import QuietHours
@@ -49,6 +51,7 @@ from threadline.kernel.policy import Read
 from threadline.kernel.time import DAY, YEAR, format_duration
 
 ONCE, ALWAYS = -1, 0
+AT_ONCE_MAX = 20
 VERSION_MAX = 99_999_999
 
 
@@ -96,6 +99,18 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ] = ()
     events: Annotated[tuple[EventMail, ...], listed(struct(EventMail), most=50)] = ()
     exit_on: Annotated[tuple[On, ...], one_or_many(struct(On), most=20), Meta(description="What ends it.")] = ()
+    key: Annotated[
+        tuple[str, ...] | None,
+        FIELD_FORM,
+        Meta(
+            title="A run for each",
+            description="The field of the trigger by which runs are told apart, such as event.properties.cart_id: a "
+            "person has one run for each value. Without it one at a time.",
+        ),
+    ] = None
+    at_once: Annotated[
+        int, Meta(ge=1, le=AT_ONCE_MAX, description="Runs that one person may have at a time; goes with `key`.")
+    ] = 10
     reentry: Annotated[int, _REENTRY, Meta(description="A duration counts from when it was left.")] = ONCE
     existing: Annotated[
         bool,
@@ -134,6 +149,11 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What the whole cannot be."""
         if self.transactional and self.topic:
             yield "topic", "a transactional journey has no `topic`: nobody can unsubscribe from it"
+        if self.key is None:
+            if "at_once" in written:
+                yield "at_once", "`at_once` goes with `key`: without one a person has one run at a time"
+            if any("key" in placeholders_in(part) for on in self.ons for part in on.where.parts):
+                yield "", "a `where` compares with ${journey.key}, and the journey has no `key`"
 
     @property
     def ons(self) -> Iterator[On]:
@@ -172,6 +192,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             trees += [step.condition, *(branch.conditions for branch in step.choice)]
         reads = [read for tree in trees if tree is not None for read in tree.reads]
         reads += [viewed(path) for on in self.trigger for path in on.variables.values()]
+        reads += [] if self.key is None else [viewed(self.key)]
         reads += [viewed(path) for action in self.actions for path in action.holes]
         place = f"{self.place}: journey {self.name!r}"
         return tuple(Read(*read, place) for read in dict.fromkeys(reads) if read[0] not in ("", JOURNEY))

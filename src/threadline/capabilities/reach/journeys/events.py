@@ -37,6 +37,9 @@ class _OfRun(Properties):
     actions: Maybe[
         Annotated[list[Any], Meta(description="Of each action of these the step, what it is, and its problem, if any.")]
     ] = UNSET
+    key: Maybe[Annotated[str | int | float, Meta(description="What the run is about, in a journey with a key.")]] = (
+        UNSET
+    )
     began: Maybe[Annotated[str, Meta(description="Since when.")]] = UNSET
     until: Maybe[Annotated[str, Meta(description="Until when, if time ends it.")]] = UNSET
     reason: Maybe[Annotated[str, Meta(description="Why the run ended.")]] = UNSET

@@ -35,6 +35,8 @@ _STEP = re.compile(r"[a-z0-9_./-]{0,500}")
 _RUN = re.compile(r"[0-9a-f]{32}")
 _RUNS_MAX = 4
 """Runs of one journey that are remembered, those that began last."""
+KEYED_RUNS_MAX = 64
+"""Runs of one keyed journey that are remembered, those that began last."""
 _JOURNEYS_MAX = 2 * JOURNEYS_MAX
 """Journeys remembered of one person, those with the smallest names: more than can be declared at a time."""
 _TEMPLATES_MAX = 300
@@ -42,9 +44,13 @@ _NUMBER_MAX = 1 << 40
 
 State = dict[str, dict[str, Any]]
 """`runs`: journey -> when it began and its id -> [of the entry, of the newest event]; `paused`: journey -> [when, id of
-the event, whether]; `mails`: template -> [last sent, last handed over, last skipped]."""
+the event, whether]; `mails`: template -> [last sent, last handed over, last skipped]; `keyed`, where there are any: as
+`runs`, of journeys with a key."""
 _ENTRY, _NEWEST = range(2)
 _SENT, _HANDED, _SKIPPED = range(3)
+
+
+Key = str | int | float | None
 
 
 class Run(NamedTuple):
@@ -59,6 +65,8 @@ class Run(NamedTuple):
     """What decides the variants of mails, from 0 to 65,535."""
     holdout: bool
     variables: dict[str, Any]
+    key: Key
+    """What it is about, in a journey with a key; None: there is none."""
     number: int
     """Of its newest event."""
     at: int
@@ -85,17 +93,31 @@ def empty() -> State:
 def runs_of(state: State, journey: str) -> list[Run]:
     """The remembered runs of a journey whose entry is this person's, the first to begin first."""
     stored = state["runs"].get(journey, {})
-    return [_run(journey, key, stored[key]) for key in sorted(stored) if stored[key][_ENTRY] is not None]
+    if journey in state.get("keyed", ()):
+        stored = {**stored, **state["keyed"][journey]}
+    return [_run(journey, begun, stored[begun]) for begun in sorted(stored) if stored[begun][_ENTRY] is not None]
 
 
 def active_run(state: State, journey: str) -> Run | None:
-    """The run that counts: of several, as after a merge, the first to begin."""
+    """The first run to begin of those that count."""
     return next((run for run in runs_of(state, journey) if not run.reason), None)
 
 
 def active_runs(state: State) -> list[Run]:
-    """The runs that count, by journey."""
-    return [run for journey in sorted(state["runs"]) if (run := active_run(state, journey)) is not None]
+    """The runs that count, by journey: of several with one key, as after a merge, the first to begin."""
+    active: list[Run] = []
+    for journey in journeys_in(state):
+        first: dict[Key, Run] = {}
+        for run in runs_of(state, journey):
+            if not run.reason:
+                first.setdefault(run.key, run)
+        active += first.values()
+    return active
+
+
+def journeys_in(state: State) -> list[str]:
+    """The journeys of which runs are remembered, by name."""
+    return sorted({*state["runs"], *state.get("keyed", ())})
 
 
 def is_paused(state: State, journey: str) -> bool:
@@ -123,7 +145,7 @@ def _key(entered_at: int, id: str) -> str:
 
 def _run(journey: str, key: str, stored: list[Any]) -> Run:
     entered_at, _, id = key.partition(".")
-    since, draw, holdout, variables = stored[_ENTRY]
+    since, draw, holdout, variables, *about = stored[_ENTRY]
     number, at, _, version, step, began, until, came, reason, interrupted = stored[_NEWEST]
     return Run(
         journey,
@@ -133,6 +155,7 @@ def _run(journey: str, key: str, stored: list[Any]) -> Run:
         draw,
         holdout,
         variables,
+        about[0] if about else None,
         number,
         at,
         version,
@@ -169,14 +192,15 @@ def _fold_run(state: State, recorded: Recorded) -> State | None:
     newest = _newest(recorded)
     if newest is None:
         return None
-    runs = state["runs"].setdefault(journey, {})
+    member = "runs" if key_of(given.get("key")) is None else "keyed"
+    runs = state.setdefault(member, {}).setdefault(journey, {})
     stored = runs.setdefault(_key(entered_at, id), [None, newest])
     stored[_NEWEST] = max(stored[_NEWEST], newest)
     if event.type == JOURNEY_ENTERED:
         entry = _entry(given)
         stored[_ENTRY] = entry if stored[_ENTRY] is None else min(stored[_ENTRY], entry, key=repr)
-    _bounded(runs)
-    keep_smallest(state["runs"], _JOURNEYS_MAX)
+    _bounded(runs, _RUNS_MAX if member == "runs" else KEYED_RUNS_MAX)
+    keep_smallest(state[member], _JOURNEYS_MAX)
     for mail in _mails(given):
         _note_mail(state, mail, _HANDED, event.occurred_at)
     return state
@@ -217,7 +241,13 @@ def _entry(given: Mapping[str, Any]) -> list[Any]:
         draw if type(draw) is int and 0 <= draw < 1 << 16 else 0,
         given.get("holdout") is True,
         bounded_variables(variables if type(variables) is dict else {}),
+        *([key] if (key := key_of(given.get("key"))) is not None else ()),
     ]
+
+
+def key_of(value: Any) -> Key:
+    """The key that a value is; None where it can be none."""
+    return value if type(value) in (str, int, float) and value != "" and _is_small(value) else None
 
 
 def bounded_variables(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,9 +306,9 @@ def _time(value: Any) -> int:
         return 0
 
 
-def _bounded(runs: dict[str, Any]) -> dict[str, Any]:
+def _bounded(runs: dict[str, Any], most: int) -> dict[str, Any]:
     # Whatever is left out here has so many later ones before it and can never come back.
-    while len(runs) > _RUNS_MAX:
+    while len(runs) > most:
         del runs[min(runs)]
     return runs
 
@@ -288,7 +318,9 @@ def _bounded(runs: dict[str, Any]) -> dict[str, Any]:
 
 def merge(first: State, second: State) -> State:
     """The state of the union of two people's events."""
+    keyed = merge_entries(first.get("keyed", {}), second.get("keyed", {}), _merge_keyed)
     return {
+        **({"keyed": keep_smallest(keyed, _JOURNEYS_MAX)} if keyed else {}),
         "runs": keep_smallest(merge_entries(first["runs"], second["runs"], _merge_runs), _JOURNEYS_MAX),
         "paused": keep_smallest(merge_entries(first["paused"], second["paused"], max), _JOURNEYS_MAX),
         "mails": keep_smallest(merge_entries(first["mails"], second["mails"], _larger), _TEMPLATES_MAX),
@@ -296,7 +328,11 @@ def merge(first: State, second: State) -> State:
 
 
 def _merge_runs(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    return _bounded(merge_entries(first, second, _merge_run))
+    return _bounded(merge_entries(first, second, _merge_run), _RUNS_MAX)
+
+
+def _merge_keyed(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    return _bounded(merge_entries(first, second, _merge_run), KEYED_RUNS_MAX)
 
 
 def _merge_run(first: list[Any], second: list[Any]) -> list[Any]:
@@ -313,10 +349,10 @@ def _larger(first: list[int], second: list[int]) -> list[int]:
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
-    active = {run.journey: run for run in active_runs(state)}
+    active = {journey: run for journey in journeys_in(state) if (run := active_run(state, journey)) is not None}
     return {
         "active": {journey: _shown(run) | {"paused": is_paused(state, journey)} for journey, run in active.items()},
-        "ended": {journey: ended for journey in sorted(state["runs"]) if (ended := _ended(state, journey))},
+        "ended": {journey: ended for journey in journeys_in(state) if (ended := _ended(state, journey))},
         "sent": {
             name: at for name, stored in sorted(state["mails"].items()) if (at := _shown_time(mail_counts(stored)))
         },
@@ -336,6 +372,7 @@ def _shown(run: Run) -> dict[str, Any]:
         "entered_at": _shown_time(run.entered_at),
         "variables": run.variables,
         "holdout": run.holdout,
+        **({} if run.key is None else {"key": run.key}),
     }
     if run.reason:
         return {**shown, "ended_at": _shown_time(run.at), "reason": run.reason, "interrupted": run.interrupted}
@@ -354,7 +391,8 @@ def partition(workspace: str, journey: str) -> str:
 def _rows(state: State, workspace: str, person: str) -> Iterable[Row]:
     for run in active_runs(state):
         value = f"{run.id}.{run.entered_at}.{run.until}.{run.version}"
-        yield Row(TABLE, partition(workspace, run.journey), f"{run.step}/{person}", value.encode())
+        own = person if run.key is None else f"{person}.{run.id}"
+        yield Row(TABLE, partition(workspace, run.journey), f"{run.step}/{own}", value.encode())
 
 
 class Entry(NamedTuple):
@@ -366,16 +404,18 @@ class Entry(NamedTuple):
     entered_at: int
     until: int
     version: int
+    sort: str
+    """Where its row stands: a person has several in a journey with a key."""
 
 
 def entry_of(sort: str, value: bytes) -> Entry:
     """What a row says."""
-    step, _, person = sort.rpartition("/")
+    step, _, own = sort.rpartition("/")
     run, entered_at, until, version = value.decode().split(".")
-    return Entry(step, person, run, int(entered_at), int(until), int(version))
+    return Entry(step, own.partition(".")[0], run, int(entered_at), int(until), int(version), sort)
 
 
-_OF_RUN = values("journey", "run", "version", "entered_at", "holdout") | {"variables": None}
+_OF_RUN = values("journey", "run", "key", "version", "entered_at", "holdout") | {"variables": None}
 _ACTIVE = Parts(_OF_RUN | values("step", "until", "paused"))
 _ENDED = Parts(_OF_RUN | values("ended_at", "reason", "interrupted"))
 _RUNS = Parts(named="", inside=_ENDED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from threadline.capabilities.foundation.conditions import Subject
+from threadline.capabilities.foundation.conditions import Subject, Where
 from threadline.capabilities.foundation.conditions.fields import reader
 from threadline.capabilities.profile.people.events import IDENTIFY
 from threadline.capabilities.reach.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
@@ -20,15 +20,18 @@ from threadline.capabilities.reach.journeys.events import (
 )
 from threadline.capabilities.reach.journeys.projection import (
     COMPLETED,
+    KEYED_RUNS_MAX,
+    Key,
     Run,
     State,
-    active_run,
     active_runs,
     bounded_variables,
     is_paused,
+    journeys_in,
+    key_of,
     runs_of,
 )
-from threadline.capabilities.reach.journeys.steps import JOURNEYS, On
+from threadline.capabilities.reach.journeys.steps import JOURNEYS, On, bound, is_bound
 from threadline.capabilities.reach.journeys.walk import STEP_REMOVED, STORED_SHIFT, Mail, Walk, Walker, arm_of
 from threadline.capabilities.reach.journeys.wishes import (
     REST,
@@ -116,7 +119,7 @@ class Reaction:
         self._budget = budget
         self._history = history
         self._subject = Subject(self._view, recorded, known.at)
-        self._variables: dict[str, Any] = {}
+        self._about: dict[str, Any] = {"variables": {}}
         # A timer of a clock that runs behind is due all the same.
         is_timer = recorded.event.type == TIMER_FIRED
         came_at = recorded.known_at if history else recorded.recorded_at
@@ -167,11 +170,12 @@ class Reaction:
             waking = [Act("wake", run.journey, run.id) for run in active_runs(self._state)]
             return waking if type == JOURNEY_RESUMED else [*self._doubled(), *waking]
         if type == JOURNEY_ENTRY_REQUESTED:
-            return self._asked_for(lambda name: Act("enter", name, data=[event.properties.get("properties"), self.now]))
+            given = event.properties.get("properties")
+            return self._asked_for(lambda name: [Act("enter", name, data=[given, self.now])])
         if type == JOURNEY_EXIT_REQUESTED:
             reason = event.properties.get("reason")
             reason = reason if isinstance(reason, str) and reason else LEFT_REQUESTED
-            return self._asked_for(lambda name: self._exit(name, reason))
+            return self._asked_for(lambda name: self._exits(name, reason))
         return self._by_event()
 
     def _is_open(self, journey: Journey) -> bool:
@@ -187,21 +191,22 @@ class Reaction:
 
     def _doubled(self) -> Iterable[Act]:
         """The runs beside the one that goes on, where two people were in one journey, or runs have come back."""
-        for journey in sorted(self._state["runs"]):
-            for run in [run for run in runs_of(self._state, journey) if not run.reason][1:]:
-                yield Act("exit", journey, run.id, LEFT_MERGED)
+        for journey in journeys_in(self._state):
+            seen = set[Key]()
+            for run in [run for run in runs_of(self._state, journey) if not run.reason]:
+                if run.key in seen:
+                    yield Act("exit", journey, run.id, LEFT_MERGED)
+                seen.add(run.key)
 
-    def _asked_for(self, act: Callable[[str], Act | None]) -> Iterable[Act]:
+    def _asked_for(self, acts: Callable[[str], list[Act]]) -> Iterable[Act]:
         name = self._event.properties.get("journey")
-        result = act(name) if isinstance(name, str) and name in self._book.in_force else None
-        return () if result is None else (result,)
+        return acts(name) if isinstance(name, str) and name in self._book.in_force else ()
 
-    def _exit(self, journey: str, reason: str) -> Act | None:
-        run = active_run(self._state, journey)
-        return None if run is None else Act("exit", journey, run.id, reason)
+    def _exits(self, journey: str, reason: str) -> list[Act]:
+        return [Act("exit", journey, run.id, reason) for run in active_runs(self._state) if run.journey == journey]
 
     def _by_event(self) -> Iterable[Act]:
-        touched = set()
+        touched = set[tuple[str, Key]]()
         for run in active_runs(self._state):
             compiled = self._book.version(run.journey, run.version)
             # What occurred before the run began says nothing to it, however late it comes.
@@ -209,12 +214,17 @@ class Reaction:
                 continue
             act = self._of_run(run, compiled)
             if act is not None:
-                touched.add(run.journey)
+                touched.add((run.journey, run.key))
                 yield act
         for name in self._book.triggered(self._event.type):
-            if name not in touched:
-                journey = self._book.in_force[name].journey
-                yield from self._triggered(journey)
+            journey = self._book.in_force[name].journey
+            key = self._key_in(journey, self._subject)
+            if (name, key) not in touched and (key is None) == (journey.key is None):
+                yield from self._triggered(journey, key)
+
+    @staticmethod
+    def _key_in(journey: Journey, subject: Subject) -> Key:
+        return None if journey.key is None else key_of(reader(journey.key)(subject))
 
     def _of_run(self, run: Run, compiled: Compiled) -> Act | None:
         journey, program = compiled
@@ -248,11 +258,17 @@ class Reaction:
         event = self._event
         if event.type not in on.types or (on.wanted_segment and event.properties.get("segment") != on.wanted_segment):
             return False
-        if on.where and not on.where.test(event):
+        if on.where and not self._passes(on.where, run):
             return False
         return on.conditions is None or on.conditions.test(self._asked(run))
 
-    def _triggered(self, journey: Journey) -> Iterable[Act]:
+    def _passes(self, where: Where, run: Run | None) -> bool:
+        """Whether the event passes conditions, in which the key and the variables of a run may stand."""
+        if run is not None and is_bound(where):
+            return bound(where, run.key, run.variables).test(self._event)
+        return where.test(self._event)
+
+    def _triggered(self, journey: Journey, key: Key) -> Iterable[Act]:
         if not self._is_open(journey) or self.now - self._event.occurred_at > journey.late:
             return
         for trigger in journey.trigger:
@@ -260,7 +276,7 @@ class Reaction:
                 subject = self._asked(None)
                 variables = {name: reader(path)(subject) for name, path in trigger.variables.items()}
                 since = min(self._event.occurred_at, self.now)
-                yield Act("enter", journey.name, data=[bounded_variables(variables), since])
+                yield Act("enter", journey.name, data=[bounded_variables(variables), since, key])
                 return
 
     # --- doing it -------------------------------------------------------------------------------
@@ -270,8 +286,7 @@ class Reaction:
             self._enter(act)
             return
         if act.what == "leave":
-            leaving = self._exit(act.journey, str(act.data) or LEFT_REQUESTED)
-            if leaving is not None:
+            for leaving in self._exits(act.journey, str(act.data) or LEFT_REQUESTED):
                 self._do(leaving)
             return
         run = next((run for run in runs_of(self._state, act.journey) if run.id == act.run and not run.reason), None)
@@ -290,12 +305,16 @@ class Reaction:
             self._go_on(run, compiled, came=act.what == "come")
 
     def _enter(self, act: Act) -> None:
-        given, since = act.data
+        given, since, *about = act.data
         compiled = self._book.in_force.get(act.journey)
-        if compiled is None or not self._may_enter(compiled.journey):
+        if compiled is None:
             return
         journey = compiled.journey
         variables = bounded_variables(given if isinstance(given, dict) else {})
+        # Whoever is let in by a rule, a step or an operator brings the key along.
+        key = None if journey.key is None else key_of(about[0] if about else variables.get("key"))
+        if (key is None) != (journey.key is None) or not self._may_enter(journey, key):
+            return
         holdout = is_within(journey.holdout, _draw(self._known.person, journey.name, "holdout") << STORED_SHIFT)
         run = Run(
             journey.name,
@@ -305,6 +324,7 @@ class Reaction:
             _draw(self._known.person, journey.name, ""),
             holdout,
             variables,
+            key,
             0,
             self.now,
             journey.version,
@@ -318,10 +338,15 @@ class Reaction:
         walk = self._walker(compiled, run).go(compiled.program.first)
         self.wishes += entered(run, journey, walk, self.now)
 
-    def _may_enter(self, journey: Journey) -> bool:
+    def _may_enter(self, journey: Journey, key: Key) -> bool:
         if journey.name in self._book.paused or is_paused(self._state, journey.name):
             return False
-        runs = runs_of(self._state, journey.name)
+        every = [run for run in runs_of(self._state, journey.name) if (run.key is None) == (key is None)]
+        runs = [run for run in every if run.key == key]
+        if key is not None:
+            would_forget = len(every) >= KEYED_RUNS_MAX and not every[0].reason
+            if would_forget or sum(not run.reason for run in every) >= journey.at_once:
+                return False
         if any(not run.reason for run in runs):
             return False
         if not runs:
@@ -381,14 +406,14 @@ class Reaction:
 
     def _asked(self, run: Run | None) -> Subject:
         """What conditions are put to: the event, the person, and the variables of a run."""
-        variables = {} if run is None else run.variables
-        if variables != self._variables:
-            self._variables = variables
+        about = {"variables": {}} if run is None else {"variables": run.variables, "key": run.key}
+        if about != self._about:
+            self._about = about
             self._subject = Subject(self._view, self._recorded, self._known.at)
         return self._subject
 
     def _view(self, name: str) -> Any:
-        return {"variables": self._variables} if name == JOURNEY else self._known.view(name)
+        return self._about if name == JOURNEY else self._known.view(name)
 
 
 def mail_id(mail: EventMail, number: int) -> str:

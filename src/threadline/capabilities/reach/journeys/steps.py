@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -13,7 +14,8 @@ from msgspec import Meta
 from threadline.capabilities.foundation.conditions import EVERY_EVENT, Conditions, Where
 from threadline.capabilities.foundation.conditions.fields import RELATIVE, wrong_path
 from threadline.capabilities.foundation.conditions.forms import WHERE_FORM, when
-from threadline.capabilities.foundation.conditions.tree import Test
+from threadline.capabilities.foundation.conditions.tree import Node, Test, mapped, tests_of
+from threadline.capabilities.foundation.conditions.where import read_where
 from threadline.capabilities.foundation.definitions import Part
 from threadline.capabilities.foundation.definitions.declaring import (
     NAME_FORM,
@@ -58,9 +60,9 @@ def _time(written: str) -> int:
     return parsed
 
 
+FIELD_FORM = text("a field, such as event.properties.order").then(_field, shown=".".join)
 _SEGMENT, _TEMPLATE = name_of("segment"), name_of("template", PATH_NAME)
 _TEMPLATE_NAME = text("the name of a template", PATH_NAME.pattern)
-_FIELD = text("a field, such as event.properties.order").then(_field, shown=".".join)
 TIME_FORM = text("a time of day in quotes, such as '09:00'", "([01][0-9]|2[0-3]):[0-5][0-9]").then(_time)
 DURATION_FORM = duration(most=DURATION_MAX, example="2d")
 _DAYS = listed(choice(WEEKDAYS).then(WEEKDAYS.index, shown=WEEKDAYS.__getitem__), 1, 7)
@@ -106,6 +108,44 @@ STEPS_FORM: Form[tuple[Step, ...]] = Form(
 """Steps hold steps, so that the form of one is made after it."""
 
 
+_OF_RUN = re.compile(r"\$\{journey\.(key|variables\.[A-Za-z0-9_-]+)\}")
+WHERE = replace(WHERE_FORM, make=partial(read_where, stands_for=_OF_RUN))
+"""Conditions on an event, in which ``${journey.key}`` and ``${journey.variables.NAME}`` stand for those of the run."""
+
+
+def is_bound(where: Where) -> bool:
+    """Whether the key or a variable of a run stands in conditions."""
+    return any(map(placeholders_in, where.parts))
+
+
+def placeholders_in(node: Node) -> list[str]:
+    """What stands for something of a run in a condition: ``key``, or ``variables.`` and a name."""
+    operands = (operand for test in tests_of(node) for operand in _operands(test))
+    matches = (_OF_RUN.fullmatch(operand) for operand in operands if isinstance(operand, str))
+    return [match[1] for match in matches if match is not None]
+
+
+def _operands(test: Test) -> tuple[Any, ...]:
+    return test.operand if isinstance(test.operand, tuple) else (test.operand,)
+
+
+def bound(where: Where, key: Any, variables: Mapping[str, Any]) -> Where:
+    """The conditions of one run. What it does not have is no value of any event."""
+
+    def value(operand: Any) -> Any:
+        match = _OF_RUN.fullmatch(operand) if isinstance(operand, str) else None
+        if match is None:
+            return operand
+        known = key if match[1] == "key" else variables.get(match[1].removeprefix("variables."))
+        return operand if known is None else known
+
+    def filled(test: Test) -> Test:
+        made = tuple(map(value, _operands(test)))
+        return replace(test, operand=made if isinstance(test.operand, tuple) else made[0])
+
+    return Where(mapped(part, filled) for part in where.parts)
+
+
 class On(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Events, of which one starts, ends or moves something."""
 
@@ -114,7 +154,7 @@ class On(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     event: Annotated[tuple[str, ...], one_or_many(event_type(EVENT_TYPE_LENGTH_MAX), most=20)] = ()
     segment: Annotated[str, _SEGMENT, Meta(description="The segment that the person enters.")] = ""
     segment_left: Annotated[str, _SEGMENT, Meta(description="The segment that the person leaves.")] = ""
-    where: Annotated[Where, WHERE_FORM, Meta(description="Conditions on the event.")] = EVERY_EVENT
+    where: Annotated[Where, WHERE, Meta(description="Conditions on the event.")] = EVERY_EVENT
     conditions: Annotated[
         Conditions | None, CONDITION_FORM, Meta(description="Conditions on the event and the person.")
     ] = msgspec.field(default=None, name="when")
@@ -132,7 +172,9 @@ class On(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.segment or self.segment_left
 
     def problems(self, written: Collection[str]) -> Problems:
-        """Types that nobody sees."""
+        """Types that nobody sees; a trigger that asks for a run, which there is not yet."""
+        if isinstance(self, Trigger) and is_bound(self.where):
+            yield "where", "`where`: a trigger begins the run, so that nothing of a run can stand in it"
         for type in self.event:
             if type.startswith(SYSTEM_PREFIX):
                 yield "event", f"`event`: {type!r} is Threadline's own, and no journey sees it"
@@ -143,7 +185,7 @@ class Trigger(On, frozen=True, kw_only=True, dict=True):
 
     variables: Annotated[
         dict[str, tuple[str, ...]],
-        by_name(_FIELD, NAME_FORM, most=JOURNEY_VARIABLES_MAX),
+        by_name(FIELD_FORM, NAME_FORM, most=JOURNEY_VARIABLES_MAX),
         Meta(description="Variables of the journey, each with the field whose value it takes."),
     ] = msgspec.field(default_factory=dict, name="map")
 

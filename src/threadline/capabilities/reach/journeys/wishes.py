@@ -88,6 +88,8 @@ def _event(type: str, run: Run, version: int, walk: Walk, now: int, number: int,
         "step": walk.step,
         **more,
     }
+    if run.key is not None:
+        properties["key"] = run.key
     if walk.actions:
         properties["actions"] = actions_of(walk.actions)
     if run.holdout:
@@ -130,7 +132,7 @@ def _mail(run: Run, journey: Journey, mail: Mail, occurrence: str) -> Effect:
     return mail_effect(
         occurrence,
         arm.template,
-        {**run.variables, **send.variables},
+        {**run.variables, **({} if run.key is None else {"key": run.key}), **send.variables},
         occurrence,
         mail.due_at,
         # The template sees the event that let the person enter, however long ago that was.

@@ -17,7 +17,7 @@ from threadline.capabilities.reach.journeys.events import RUN_EVENTS
 from threadline.capabilities.reach.journeys.labels import step_label
 from threadline.capabilities.reach.journeys.operations import JOURNEYS_GROUP, Journeys, Name, RunId, journey_named
 from threadline.capabilities.reach.journeys.operations.definitions import book_of, entries, labels_of
-from threadline.capabilities.reach.journeys.projection import Run, is_paused, runs_of
+from threadline.capabilities.reach.journeys.projection import Run, is_paused, journeys_in, runs_of
 from threadline.capabilities.reach.journeys.reacting import ENDINGS
 from threadline.capabilities.reach.journeys.steps import JOURNEYS
 from threadline.kernel.disclosure import FREE, not_personal
@@ -69,7 +69,7 @@ def people(journeys: Journeys, context: Context, params: JourneyPeopleParams) ->
     start, stop = (f"{params.step}/", f"{params.step}0") if params.step else ("", None)  # 0 comes right after /
     start = max(start, f"{params.cursor}\0" if params.cursor else "")
     rows = entries(context.engine.rows, context.workspace, journey.name, start, stop)
-    page, following = page_of(rows, params.limit, lambda entry: f"{entry.step}/{entry.person}")
+    page, following = page_of(rows, params.limit, lambda entry: entry.sort)
     names = context.engine.reader.identifiers_of(context.workspace, [entry.person for entry in page])
     book = book_of(context)
     labels = {version: labels_of(book, journey.name, version) for version in {entry.version for entry in page}}
@@ -113,12 +113,17 @@ class Execution(msgspec.Struct, kw_only=True):
     paused: bool
     holdout: Annotated[bool, Meta(description="Whether no mail is sent, to compare with.")]
     variables: Annotated[dict[str, Any], FREE]
+    key: Annotated[
+        str | int | float | None,
+        Meta(description="What it is about, in a journey with a key; null: it has none."),
+        FREE,
+    ]
     ended_at: Instant | None
     reason: Annotated[str, Meta(description="Why it ended: completed, or why it was left."), ENDINGS]
 
 
 class JourneysOfResult(msgspec.Struct, kw_only=True):
-    """A person's ways through journeys, the last four of each journey, by journey, the newest first."""
+    """A person's ways through journeys, by journey, the newest first: the last four, and 64 of a journey with a key."""
 
     person: str
     as_of: Instant
@@ -134,7 +139,7 @@ def of(journeys: Journeys, context: Context, params: JourneysOfParams) -> Journe
     state = asked.state(JOURNEYS)
     shown = [
         _execution(journeys, run, paused=not run.reason and is_paused(state, run.journey))
-        for journey in sorted(state["runs"])
+        for journey in journeys_in(state)
         for run in reversed(runs_of(state, journey))
     ]
     return JourneysOfResult(person=asked.person.id, as_of=asked.shown_at, executions=shown)
@@ -152,6 +157,7 @@ def _execution(journeys: Journeys, run: Run, *, paused: bool) -> Execution:
         paused=paused,
         holdout=run.holdout,
         variables=run.variables,
+        key=run.key,
         ended_at=instant(run.at) if run.reason else None,
         reason=run.reason,
     )
