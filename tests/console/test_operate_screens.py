@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.console.stage import NOW, close_up, opened, signed_in, unsafe
+from tests.console.stage import NOW, close_up, csrf_of, opened, signed_in, unsafe
+from threadline.app import open_engine
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.policy import Timer
 from threadline.kernel.store import Batch
 from threadline.kernel.time import HOUR, MINUTE, format_time
+from threadline.settings import Settings
 from threadline.surfaces.console.queues import queues, receiver
 from threadline.surfaces.console.screens import screens
 from threadline.surfaces.python.embedded import Threadline
@@ -174,3 +177,22 @@ def test_what_is_not_well_says_so_in_a_sentence_and_what_to_do():
     checks = health.load(Answering())["checks"]  # type: ignore[arg-type]
     assert [each["title"] for each in checks if not each["sentence"].endswith(".")] == []
     assert [each["title"] for each in checks if each["state"] != "good" and not each["to_do"]] == []
+
+
+def test_the_scopes_of_a_token_are_boxes_and_it_was_not_used_before_it_was_made() -> None:
+    made = open_engine("memory:", Settings(), lambda: NOW + 30 * MINUTE)
+    with closing(made) as engine:
+        client = signed_in(engine)
+        page = client.get("/keys").text
+        boxes = re.findall(r'type="checkbox" name="scopes:list" value="(\w+)"', page)
+        assert sorted(boxes) == ["admin", "personal", "read", "write"]
+        form = {"_csrf": csrf_of(client, engine), "name": "deploys", "kind": "token", "scopes:list": ["read", "admin"]}
+        secret = client.post("/do/keys_create", data=form, headers={"accept": "application/json"}).json()["result"][
+            "secret"
+        ]
+        token = engine.credentials.find(secret)
+        assert token is not None
+        assert token.scopes == ("read", "admin")
+        row = close_up(client.get("/keys").text).partition("deploys")[2].partition("</tr>")[0]
+    since, *used = re.findall(r'<time datetime="([^"]*)"', row)
+    assert used == [since], "a use is noted to the hour, which began before the token was made"

@@ -311,6 +311,7 @@ class OperatorsDay(Day):
         self.fill(**{"_f.value": "Europe/Berlin"})
         self.put_in_force()
         self.watched.look("/definitions")
+        assert "timezone timezone" not in page.inner_text("main")
         self.looked_at()
         self.press("a[href^='/definitions/versions/']", 1)
         page.wait_for_selector("button:has-text('Go back')")
