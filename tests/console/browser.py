@@ -61,6 +61,7 @@ class Watched:
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce", **options
         )
+        self.context.set_default_timeout(60_000)  # a busy machine takes its time
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.page.on("console", self._said)
@@ -93,7 +94,7 @@ class Watched:
         self.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
         # By a selector: a function would be evaluated in the page, whose policy refuses that.
         self.page.wait_for_timeout(30)
-        self.page.wait_for_selector("[aria-busy=true]", state="detached", timeout=20_000)
+        self.page.wait_for_selector("[aria-busy=true]", state="detached")
         self.page.evaluate("window.scrollTo(0, 0)")
 
     def serious(self) -> list[str]:

@@ -12,6 +12,8 @@ from typing import Any
 from tests.clients.server import Server
 
 TOKEN = "console-token-1"
+WAIT_MILLISECONDS = 60_000
+"""For anything on a page; a busy machine takes its time."""
 
 
 @contextmanager
@@ -45,6 +47,7 @@ class Visit:
         self.url = url
         self.faults: list[str] = []
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+        context.set_default_timeout(WAIT_MILLISECONDS)
         self.page = context.new_page()
         self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         self.page.on("dialog", lambda each: (self.faults.append(f"dialog: {each.message}"), each.dismiss()))
