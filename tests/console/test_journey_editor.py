@@ -155,7 +155,7 @@ def test_a_journey_is_drawn_without_the_script(browser: Any, server: Server) -> 
     page.fill("[id='_f.exit']", "enough")
     page.click("form.editor button:has-text('Check')")
     assert page.locator(".box.exit").inner_text() == "exit: enough"
-    page.click("text=YAML")
+    page.click("button:has-text('YAML')")
     assert page.input_value("textarea#text").endswith("- wait: 7d\n  - exit: enough\nversion: 2\n")
     page.context.close()
 
