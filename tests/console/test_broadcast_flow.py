@@ -124,7 +124,7 @@ def test_a_broadcast_is_written_counted_tested_and_sent_without_a_file(
     assert page.locator("dialog p").first.inner_text() == "Send it to 6 people now?"
     page.keyboard.press("Tab")
     page.locator("dialog button[value=yes]").press("Enter")
-    page.wait_for_selector("#state .badge:has-text('done')", timeout=30_000)
+    page.wait_for_selector("#state .badge:has-text('done')", timeout=60_000)
     for _ in range(40):
         visit.open(f"/broadcasts/{name}")
         page.wait_for_selector("#results table")

@@ -169,7 +169,7 @@ def test_a_new_event_appears_while_somebody_looks(browser: Any, server: Server) 
     visit.page.wait_for_timeout(500)
     event = {"type": "just_now", "key": "live", "identifiers": {"user_id": "ada"}}
     post(server.url, "/v1/events", {"events": [event]})
-    visit.page.wait_for_selector("#now li:has-text('just now')", timeout=5_000)
+    visit.page.wait_for_selector("#now li:has-text('just now')", timeout=60_000)
     assert visit.faults == []
     visit.page.context.close()
 

@@ -47,7 +47,7 @@ def test_a_file_is_uploaded_mapped_checked_and_imported_and_its_rejects_download
     page.fill("[name=type]", "purchase_completed")
     page.fill("[name='c.3.name']", "total")
     page.locator("button:has-text('Check all rows')").press("Enter")
-    page.wait_for_selector("#state .badge:has-text('checked')", timeout=30_000)
+    page.wait_for_selector("#state .badge:has-text('checked')", timeout=60_000)
     assert "2,500" in page.inner_text("#state")
     assert "Row 2,501" in page.inner_text("#state")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

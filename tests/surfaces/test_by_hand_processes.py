@@ -32,7 +32,7 @@ KEYS = {
 }
 BEARER = {"Authorization": "Bearer tok-alone"}
 VIP = {"section": "segments", "name": "vip", "text": "when: {field: tags, contains: vip}"}
-SECONDS = 30.0
+SECONDS = 60.0
 TAKEN_OVER_SECONDS = LEASE_SECONDS + SECONDS
 """Who is killed may have the job's lease, which has to run out first."""
 

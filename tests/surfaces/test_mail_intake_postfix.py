@@ -14,7 +14,7 @@ from tests.surfaces.test_mail_intake import intake_of
 from threadline.surfaces.mail_intake.maildir import Maildir
 
 pytestmark = pytest.mark.slow
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 EXPECTED = {
     # what the last server says to Postfix: (bounce, code, why the address is suppressed)
     "gone": ("permanent", "5.1.1", "bounce"),

@@ -160,7 +160,7 @@ def test_messages_that_take_longer_than_their_visibility_are_taken_once() -> Non
     on.engine.store.commit = slowly  # type: ignore[method-assign]
     worker, stopping = on.worker(threads=2), threading.Event()
     worker.start(stopping)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while sum(on.left) and time.monotonic() < deadline:
         time.sleep(0.05)
     stopping.set()

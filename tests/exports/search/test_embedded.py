@@ -256,7 +256,7 @@ def test_a_worker_with_a_pause_keeps_up_until_it_is_told_to_stop(tmp_path: Path)
     worker.start(stopping)
     for last in (55, 60):
         write(stage.store, range(last - 5, last))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while stage.index.status().progress != (last - 1, True):
             assert time.monotonic() < deadline
     stopping.set()
