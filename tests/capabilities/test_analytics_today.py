@@ -7,10 +7,9 @@ from random import Random
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.ask.analytics.operations.today import today
+from threadline.capabilities.ask.analytics.operations.today import TodayParams, today
 from threadline.engine.context import Context
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.operation import NoParams
 from threadline.kernel.time import DAY, HOUR, parse_time
 from threadline.settings import Settings
 
@@ -46,7 +45,7 @@ def test_today_is_counted_beside_the_same_hours_of_yesterday(seed: int) -> None:
             for number, (who, at, type) in enumerate(events)
         ]
     )
-    found = today.run(Context(engine, "default", NOW, "test"), NoParams())
+    found = today.run(Context(engine, "default", NOW, "test"), TodayParams())
     own = [each for each in events if each[2] != "points_earned"]
     first = {who: min(at for other, at, _ in own if other == who) for who, _, _ in own}
 
@@ -73,6 +72,6 @@ def test_today_is_counted_beside_the_same_hours_of_yesterday(seed: int) -> None:
 
 def test_an_empty_workspace_has_nothing_today() -> None:
     engine = open_engine("memory:", Settings(), lambda: NOW)
-    found = today.run(Context(engine, "default", NOW, "test"), NoParams())
+    found = today.run(Context(engine, "default", NOW, "test"), TodayParams())
     assert (found.people, found.new_people.today, found.active_people.before, found.rows) == (0, 0, 0, [])
     engine.close()

@@ -303,11 +303,6 @@ def month_of(day: int) -> int:
     return period_of("month", day) + 1970 * 12
 
 
-def week_of(day: int) -> int:
-    """The first day, a Monday, of the week of a day."""
-    return first_day("week", period_of("week", day))
-
-
 def month_text(month: int) -> str:
     """A month as 2026-03."""
     return f"{month // 12:04d}-{month % 12 + 1:02d}"
@@ -317,10 +312,12 @@ def month_text(month: int) -> str:
 class Calendar:
     """The days and months of one zone that everybody shares: a day's leaderboard must be the same day for everyone.
 
-    Days are counted from 1970-01-01, weeks begin on Monday, months are counted from January of the year 0.
+    Days are counted from 1970-01-01, months from January of the year 0.
     """
 
     timezone: str = "UTC"
+    week_start: int = 0
+    """The weekday on which a week begins, 0 is Monday."""
 
     def day(self, at: int) -> int:
         """The number of the day in which an instant lies."""
@@ -332,6 +329,16 @@ class Calendar:
         if self.timezone == "UTC" or not _FIRST + 1 < day < _LAST - 1:
             return day * DAY
         return day_begins(self.timezone, day)
+
+    def week(self, day: int) -> int:
+        """The first day of the week of a day."""
+        return first_day("week", period_of("week", day, self.week_start), self.week_start)
+
+    def day_before(self, at: int) -> int:
+        """The instant at which clocks showed the same time of day, a day before."""
+        moment = (_EPOCH + timedelta(microseconds=at)).astimezone(zone_of(self.timezone))
+        # Where clocks leapt over that time or showed it twice: an hour later, and the first time.
+        return from_datetime((moment - timedelta(days=1)).replace(fold=0))
 
     def start_of_month(self, month: int) -> int:
         """The first instant of a month."""

@@ -195,8 +195,10 @@ class _Analytics:
         channel: str = 'context.campaign.source', touches: str = '*', window: str = '30d', half_life: str = '7d',
         value: str = '', most: int = 15) -> ask_analytics_operations_attribution.Attribution:
         """Credit conversions to the channels before them, by six models."""
-    def cohorts(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
-        per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, event: str = 'purchase_completed',
+    def cohorts(self, *, start: Moment | None = None, stop: Moment | None = None,
+        per: Literal['day', 'week', 'month'] = 'week', timezone: str = '',
+        week_starts_on: Literal['', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] = '',
+        first: str = '*', periods: int = 8, event: str = 'purchase_completed',
         value: str = '') -> ask_analytics_operations_cohorts.Cohorts:
         """Add up what people do or spend as they age, by the period in which they began."""
     def distribution(self, *, start: Moment | None = None, stop: Moment | None = None, feature: str, segment: str = '',
@@ -222,8 +224,10 @@ class _Analytics:
         direction: Literal['after', 'before'] = 'after', depth: int = 4, gap: str = '30m', by: str = '',
         most: int = 7) -> ask_analytics_operations_paths.Paths:
         """Follow what people do after an event, or did before it, step by step."""
-    def retention(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
-        per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, returning: str = '*',
+    def retention(self, *, start: Moment | None = None, stop: Moment | None = None,
+        per: Literal['day', 'week', 'month'] = 'week', timezone: str = '',
+        week_starts_on: Literal['', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] = '',
+        first: str = '*', periods: int = 8, returning: str = '*',
         kind: Literal['bounded', 'rolling'] = 'bounded') -> ask_analytics_operations_retention.Retention:
         """Count who comes back, by the period in which they began."""
     def rfm(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
@@ -231,14 +235,17 @@ class _Analytics:
         group: Literal['', 'champions', 'loyal', 'promising', 'new', 'waning', 'at risk', 'asleep'] = '',
         most: int = 100) -> ask_analytics_operations_rfm.Rfm:
         """Score people by recency, frequency and amount of their purchases (RFM)."""
-    def sessions(self, *, start: Moment | None = None, stop: Moment | None = None, events: str = '*', gap: str = '30m',
-        per: Literal['day', 'week', 'month'] = 'day', by: str = '',
-        most: int = 7) -> ask_analytics_operations_sessions.Sessions:
+    def sessions(self, *, start: Moment | None = None, stop: Moment | None = None,
+        per: Literal['day', 'week', 'month'] = 'day', timezone: str = '',
+        week_starts_on: Literal['', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] = '',
+        events: str = '*', gap: str = '30m', by: str = '', most: int = 7) -> ask_analytics_operations_sessions.Sessions:
         """Count visits: how many, how long they last and how many events they have."""
-    def today(self) -> ask_analytics_operations_today.Today:
+    def today(self, *, timezone: str = '') -> ask_analytics_operations_today.Today:
         """Compare today with the same hours of the day before: people, new people, events by type."""
-    def trend(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = '',
-        where: str | Mapping[str, Any] = '', per: Literal['day', 'week', 'month'] = 'day', by: str = '',
+    def trend(self, *, start: Moment | None = None, stop: Moment | None = None,
+        per: Literal['day', 'week', 'month'] = 'day', timezone: str = '',
+        week_starts_on: Literal['', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] = '',
+        event: str = '', where: str | Mapping[str, Any] = '', by: str = '',
         most: int = 7) -> ask_analytics_operations_trend.Trend:
         """Count an event and the people who had it, by day, week or month."""
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -24,10 +25,14 @@ from threadline.capabilities.ask.analytics.names import (
     lacking_property,
     path_of,
 )
+from threadline.capabilities.decide.drafts.draft import in_force
 from threadline.capabilities.foundation.conditions.fields import EVENT
 from threadline.capabilities.foundation.events.forms import time_param
 from threadline.capabilities.foundation.events.parameters import TimeRange
+from threadline.capabilities.profile.features.definition import TIMEZONE
+from threadline.capabilities.profile.streaks.definition import WEEKDAYS, week_start
 from threadline.kernel.analytics import IN_ORDER, Sql, Table, filled, literal
+from threadline.kernel.calendar import ZONE_NAME_LENGTH_MAX, Calendar, date_of, zone_names
 from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
@@ -116,8 +121,29 @@ Step = Annotated[
 ]
 
 
+Zone = Annotated[
+    str,
+    Meta(
+        description="The zone whose days, weeks and months these are, such as `Europe/Rome`; empty: the declared "
+        "`timezone`.",
+        max_length=ZONE_NAME_LENGTH_MAX,
+    ),
+]
+
+
 class Span(TimeRange, kw_only=True):
     """Of which time."""
+
+
+class ByPeriod(Span, kw_only=True):
+    """Of which time, and by which days, weeks and months."""
+
+    per: Annotated[Per, Meta(description="The length of a period.")] = "day"
+    timezone: Zone = ""
+    week_starts_on: Annotated[
+        Literal["", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
+        Meta(description="The first day of a week; empty: what the section `calendar` declares, else Monday."),
+    ] = ""
 
 
 class Answered(msgspec.Struct, kw_only=True):
@@ -127,6 +153,44 @@ class Answered(msgspec.Struct, kw_only=True):
     position: Annotated[int, Meta(description="Entries of the log that the answer is of: all, or what `bound` says.")]
     bound: Annotated[str, Meta(description="`exact`, or how far the numbers may be off.")] = EXACT
     notes: Annotated[tuple[str, ...], Meta(description="What has to be known to read the numbers rightly.")] = ()
+
+
+class Dated(Answered, kw_only=True):
+    """What an answer by day, week or month says about itself."""
+
+    timezone: Annotated[str, Meta(description="The zone whose days, weeks and months these are.")]
+    week_starts_on: Annotated[str, Meta(description="The first day of a week.")]
+
+
+class Days(NamedTuple):
+    """The days, weeks and months that a question counts by."""
+
+    zone: str
+    week_start: int = 0
+    """0 is Monday."""
+
+    def day_sql(self, instant: str = "occurred_at") -> str:
+        """The day of an instant, a date."""
+        if self.zone != "UTC":
+            return f"timezone({literal(self.zone)}, {instant})::DATE"
+        return "day" if instant == "occurred_at" else f"utc_day({instant})"
+
+    def period_sql(self, per: Per, day: str) -> str:
+        """The first day of the period that a day is in."""
+        if per == "day":
+            return day
+        if per == "week" and self.week_start:
+            return f"date_trunc('week', {day} - {self.week_start})::DATE + {self.week_start}"
+        return f"date_trunc('{per}', {day})::DATE"
+
+    def date(self, at: int) -> date:
+        """The day of an instant."""
+        return date_of(Calendar(self.zone).day(at))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What an answer says of them."""
+        return {"timezone": self.zone, "week_starts_on": WEEKDAYS[self.week_start]}
 
 
 class Value(NamedTuple):
@@ -160,6 +224,23 @@ def asked(context: Context, sql: str, params: Mapping[str, Any], bound: str = EX
         entries = counted(table.position + table.lacking, "entry", "entries")
         bound = f"{bound}, of the first {table.position:,} of {entries}: the others are being taken in"
     return table, {"sql": text, "position": table.position, "bound": bound}
+
+
+def zone_asked(context: Context, name: str) -> str:
+    """The zone that a question names, else the declared one. Raises `InvalidValue` for what is none."""
+    zone = zone_names().get(name) if name else TIMEZONE.read(in_force(context.engine.catalogue), "UTC")
+    if zone is None:
+        problem = f"timezone: {name!r} is no zone; write an IANA name such as Europe/Rome"
+        raise InvalidValue(problem, param="timezone")
+    return zone
+
+
+def days_of(context: Context, params: ByPeriod) -> Days:
+    """The days that a question names, else those that are declared. Raises `InvalidValue` for what is no zone."""
+    zone = zone_asked(context, params.timezone)
+    if params.week_starts_on:
+        return Days(zone, WEEKDAYS.index(params.week_starts_on))
+    return Days(zone, week_start(in_force(context.engine.catalogue)))
 
 
 def periods_sql(per: Per) -> dict[str, Sql]:
@@ -264,8 +345,3 @@ def _number_sql(value: str) -> str:
 def all_of(*parts: str) -> str:
     """Whether all conditions hold."""
     return " AND ".join(part for part in parts if part != "true") or "true"
-
-
-def period_sql(per: Per, day: str = "day") -> str:
-    """The first day of the period that a day is in; weeks begin on Monday, all days are UTC."""
-    return day if per == "day" else f"date_trunc('{per}', {day})::DATE"

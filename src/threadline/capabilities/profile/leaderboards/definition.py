@@ -27,7 +27,8 @@ from threadline.capabilities.foundation.definitions.declaring import (
 )
 from threadline.capabilities.profile.features.definition import number_path
 from threadline.capabilities.profile.points import read_points
-from threadline.kernel.calendar import Calendar, day_text, month_of, month_text, week_of
+from threadline.capabilities.profile.streaks.definition import WEEKDAYS, week_start
+from threadline.kernel.calendar import Calendar, day_text, month_of, month_text
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
 from threadline.kernel.names import TAG, TRAIT
 from threadline.kernel.policy import Read
@@ -114,17 +115,28 @@ class Boards:
 
     boards: tuple[BoardDefinition, ...]
     timezone: str = "UTC"
+    week_start: int = 0
+    """The weekday on which a week begins, 0 is Monday."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """The days, weeks and months of all boards."""
+        return Calendar(self.timezone, self.week_start)
+
+    @property
+    def _days(self) -> str:
+        return f"{self.timezone} {WEEKDAYS[self.week_start]}" if self.week_start else self.timezone
 
     @property
     def fingerprint(self) -> str:
         """A hash of whatever decides rows and state."""
         # What is not declared is left out, so that a store written before there was any of it need not be refreshed.
         parts = ((b.name, b.path, b.periods, b.per, b.tags, *([b.segments] if b.segments else [])) for b in self.boards)
-        return _hash(self.timezone, *map(repr, parts))
+        return _hash(self._days, *map(repr, parts))
 
     def key(self, board: BoardDefinition) -> str:
         """The name of a board's rows: with what its scores are, so that those of another definition are not met."""
-        return f"{board.name}.{_hash(self.timezone, '.'.join(board.path))}"
+        return f"{board.name}.{_hash(self._days, '.'.join(board.path))}"
 
 
 def _hash(*parts: str) -> str:
@@ -140,14 +152,14 @@ class Period:
 
     @property
     def text(self) -> str:
-        """As it is told and as rows name it: 2026-03-01, 2026-02-23 (the Monday of a week), 2026-03, all."""
+        """As it is told and as rows name it: 2026-03-01, 2026-02-23 (the first day of a week), 2026-03, all."""
         if self.kind == ALL:
             return ALL
         return month_text(self.number) if self.kind == "month" else day_text(self.number)
 
     @property
     def row_name(self) -> str:
-        """The same with its kind, for a Monday is a day and names a week."""
+        """The same with its kind, for the first day of a week is a day and names a week."""
         return ALL if self.kind == ALL else f"{self.kind} {self.text}"
 
     def bounds(self, calendar: Calendar) -> tuple[int | None, int | None]:
@@ -159,20 +171,20 @@ class Period:
         return calendar.start(self.number), calendar.start(self.number + (7 if self.kind == "week" else 1))
 
 
-def period_of(kind: str, day: int) -> Period:
-    """The period of a kind in which a day lies. Weeks go by the number of their Monday."""
+def period_of(kind: str, day: int, calendar: Calendar) -> Period:
+    """The period of a kind in which a day lies. Weeks go by the number of their first day."""
     if kind == "week":
-        return Period(kind, week_of(day))
+        return Period(kind, calendar.week(day))
     if kind == "month":
         return Period(kind, month_of(day))
     return Period(kind, day if kind == "day" else 0)
 
 
-def is_stored(period: Period, today: int) -> bool:
+def is_stored(period: Period, today: int, calendar: Calendar) -> bool:
     """Whether everybody's score of a period stands in rows on a day."""
     if period.kind == ALL:
         return True
-    newest = period_of(period.kind, today).number
+    newest = period_of(period.kind, today, calendar).number
     return period.number > newest - span_of(period.kind)
 
 
@@ -202,4 +214,5 @@ def read_boards(definitions: Definitions) -> Boards:
             f"at most {BOARD_ROWS_PER_PERSON_MAX} are allowed; days, weeks and months take 2 each, all time 1, "
             "and all of them again for `per`, for every tag and every segment: leave out what nobody looks at"
         )
-    return Boards(boards, "UTC" if points is None else points.timezone)
+    weekday = week_start(definitions) if any("week" in board.periods for board in boards) else 0
+    return Boards(boards, "UTC" if points is None else points.timezone, weekday)

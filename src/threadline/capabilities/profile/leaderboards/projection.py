@@ -23,7 +23,6 @@ from threadline.capabilities.profile.points.ledger import merge_tables, newest
 from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.profile.segments.projection import SEGMENTS, since
 from threadline.capabilities.profile.segments.projection import merge as merge_segments
-from threadline.kernel.calendar import Calendar
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
 from threadline.kernel.merging import merge_entries
@@ -74,7 +73,7 @@ class _Plan:
     """What events of each type do to a state, and which rows follow from one."""
 
     def __init__(self, boards: Boards) -> None:
-        self.calendar = Calendar(boards.timezone)
+        self.calendar = boards.calendar
         self.kinds = sorted({kind for b in boards.boards if b.path == ("points", "earned") for kind in b.periods})
         self.names = {b.name for b in boards.boards if not b.of_ledger}
         self.traits = {b.per for b in boards.boards if b.per} - {LIST}
@@ -130,7 +129,7 @@ class _Plan:
             return True
         day = self.calendar.day(event.occurred_at)
         for kind in self.kinds:
-            period = period_of(kind, day)
+            period = period_of(kind, day, self.calendar)
             if newest(state["sums"][kind], period.number, span_of(kind), 0) is not None:
                 state["sums"][kind][str(period.number)] += points
         return True

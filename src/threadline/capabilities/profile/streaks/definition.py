@@ -147,7 +147,7 @@ _AMNESTY = listed(struct(Amnesty), wanted="a list, such as `- {from: 2026-03-01,
 
 
 class Calendar(msgspec.Struct, frozen=True, kw_only=True):
-    """How days are counted, for all streaks alike."""
+    """How days are counted, for all streaks alike; weeks also for leaderboards and analyses."""
 
     active: Annotated[Source, struct(Active).then(Active.source_of)] = Source(())
     """Which events say that the person was active."""
@@ -244,9 +244,15 @@ STREAKS = Named(
     most=STREAKS_MAX,
     ships=PACKAGE,
 )
-CALENDAR = Single("calendar", struct(Calendar), frozenset({"streaks"}))
+CALENDAR = Single("calendar", struct(Calendar), frozenset({"streaks", "leaderboards"}))
 STREAKS_SECTION, CALENDAR_SECTION = STREAKS.declared, CALENDAR.declared
 KIND = STREAKS.kind
+
+
+def week_start(definitions: Definitions) -> int:
+    """The weekday on which weeks begin, 0 is Monday."""
+    shipped = CALENDAR.read(Definitions.shipped(PACKAGE), Calendar())
+    return CALENDAR.read(definitions, shipped, struct(Calendar, shipped)).week_start
 
 
 def read_streaks(definitions: Definitions) -> StreakSet:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Live, Part, Screen
-from threadline.kernel.time import DAY, format_time
+from threadline.kernel.time import format_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.formats import words
@@ -34,12 +35,13 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 
 def _numbers(asking: Asking) -> Mapping[str, Any]:
-    start = format_time((asking.now // DAY - DAYS + 1) * DAY)
+    calendar = Calendar(asking.zone)
+    start = format_time(calendar.start(calendar.day(asking.now) - DAYS + 1))
     try:
-        _, chart = asking.picture("analytics_trend", start=start, per="day")
+        _, chart = asking.picture("analytics_trend", start=start, per="day", timezone=asking.zone)
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
-    return {"chart": chart, "today": asking.ask("analytics_today")}
+    return {"chart": chart, "today": asking.ask("analytics_today", timezone=asking.zone)}
 
 
 def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:

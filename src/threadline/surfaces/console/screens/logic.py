@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.capabilities.profile.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
+from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Part, Screen
-from threadline.kernel.time import DAY, format_time
+from threadline.kernel.time import format_time
 from threadline.surfaces.console.action_form import worded
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screens.drafts import proposals, rule_text
@@ -155,8 +156,10 @@ def _size(asking: Asking) -> Mapping[str, Any]:
     """How many belong to it, and how many did at the end of each day, by who entered and left since."""
     name = asking.path["name"]
     (size,) = asking.ask("segments_sizes", name=name, seconds=1)["segments"]
-    start = format_time((asking.now // DAY - DAYS + 1) * DAY)
-    asked = {"where": json.dumps({"segment": name}), "start": start, "per": "day"}
+    calendar = Calendar(asking.zone)
+    today = calendar.day(asking.now)
+    start = format_time(calendar.start(today - DAYS + 1))
+    asked = {"where": json.dumps({"segment": name}), "start": start, "per": "day", "timezone": asking.zone}
     calls = len(asking.calls)
     try:
         entered, left = (
@@ -169,7 +172,7 @@ def _size(asking: Asking) -> Mapping[str, Any]:
         del asking.calls[calls:]
     sizes = size["members"]
     points: list[Point] = []
-    for day in (format_time((asking.now // DAY - ago) * DAY)[:10] for ago in range(DAYS)):
+    for day in (day_text(today - ago) for ago in range(DAYS)):
         note = f"{entered.get(day, 0):,} entered, {left.get(day, 0):,} left"
         points.append(Point(day, max(sizes, 0), is_uncertain=not points, note=note))
         sizes += left.get(day, 0) - entered.get(day, 0)

@@ -17,7 +17,16 @@ from threadline.capabilities.ask.analytics.operations.retention import (
     CohortParams,
     cohort_parts,
 )
-from threadline.capabilities.ask.analytics.parts import Answered, Per, Step, asked, step_of, unread_notes, worth_sql
+from threadline.capabilities.ask.analytics.parts import (
+    Dated,
+    Per,
+    Step,
+    asked,
+    days_of,
+    step_of,
+    unread_notes,
+    worth_sql,
+)
 from threadline.capabilities.foundation.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
@@ -70,7 +79,7 @@ class CohortsRow(msgspec.Struct, kw_only=True):
 
 
 @not_personal
-class Cohorts(Answered, kw_only=True):
+class Cohorts(Dated, kw_only=True):
     """Cohorts by their beginning, each by period; periods that have not begun are left out."""
 
     rows: list[CohortsRow]
@@ -109,7 +118,8 @@ def cohorts_picture(result: Cohorts) -> Chart:
 def cohorts(context: Context, params: CohortsParams) -> Cohorts:
     """Add up what people do or spend as they age, by the period in which they began."""
     chosen, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
-    parts = cohort_parts(params, context.now)
+    days = days_of(context, params)
+    parts = cohort_parts(params, days, context.now)
     table, about = asked(context, _SQL, {**parts, "counted": Sql(chosen), "worth": worth})
     rows = [
         CohortsRow(
@@ -127,4 +137,4 @@ def cohorts(context: Context, params: CohortsParams) -> Cohorts:
     immature = any(not row.complete for row in rows)
     notes: tuple[str, ...] = ("Periods that are not over are marked: more may come in them.",) if immature else ()
     notes += unread_notes(context, params.value, chosen)
-    return Cohorts(rows=rows, per=params.per, value=params.value, notes=notes, **about)
+    return Cohorts(rows=rows, per=params.per, value=params.value, notes=notes, **days.about, **about)

@@ -9,12 +9,13 @@ from msgspec import Meta
 
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.ask.analytics.parts import (
-    Answered,
+    ByPeriod,
+    Dated,
+    Days,
     Per,
-    Span,
     Step,
     asked,
-    period_sql,
+    days_of,
     span_sql,
     step_of,
 )
@@ -24,7 +25,6 @@ from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.counted import counted
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, always, operation
-from threadline.kernel.time import to_datetime
 
 PERIODS_MAX = 104
 
@@ -34,8 +34,8 @@ GRID = """grid AS (
   SELECT cohort, size, unnest(range(0, $periods + 1)) AS period
   FROM (SELECT cohort, count(*) AS size FROM cohorts GROUP BY cohort)
 )"""
-COMPLETE = "(cohort + $units((period + 1)::INTEGER))::TIMESTAMPTZ <= $now"
-BEGUN = "(cohort + $units(period::INTEGER))::TIMESTAMPTZ <= $now"
+COMPLETE = "(cohort + $units((period + 1)::INTEGER))::DATE <= $today"
+BEGUN = "(cohort + $units(period::INTEGER))::DATE <= $today"
 _SQL = f"""
 WITH {COHORTS},
 returns AS (
@@ -57,11 +57,11 @@ _ROLLING = """(
   )"""
 
 
-class CohortParams(Span, kw_only=True):
+class CohortParams(ByPeriod, kw_only=True):
     """Who is looked at: those who began in the range of time."""
 
     first: Annotated[Step, Meta(description="A person's first event of this kind is where they begin.")] = "*"
-    per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "week"
+    per: Annotated[Per, Meta(description="The length of a period.")] = "week"
     periods: Annotated[int, Meta(description="How many periods after the first.", ge=1, le=PERIODS_MAX)] = 8
 
 
@@ -87,7 +87,7 @@ class RetentionRow(msgspec.Struct, kw_only=True):
     complete: Annotated[bool, Meta(description="Whether the period is over: until then more may come.")]
 
 
-class Retention(Answered, kw_only=True):
+class Retention(Dated, kw_only=True):
     """Cohorts by their beginning, each by period; periods that have not begun are left out."""
 
     rows: list[RetentionRow]
@@ -95,17 +95,17 @@ class Retention(Answered, kw_only=True):
     kind: str
 
 
-def cohort_parts(params: CohortParams, now: int) -> dict[str, Any]:
+def cohort_parts(params: CohortParams, days: Days, now: int) -> dict[str, Any]:
     """What fills `COHORTS`, `GRID`, `COMPLETE` and `BEGUN`, and the period of an event."""
     return {
         "per": params.per,
         "units": Sql(f"to_{params.per}s"),
         "first": Sql(step_of(params.first, "first").sql),
         "span": Sql(span_sql(params, "entered")),
-        "cohort": Sql(period_sql(params.per, "utc_day(entered)")),
-        "period": Sql(period_sql(params.per)),
+        "cohort": Sql(days.period_sql(params.per, days.day_sql("entered"))),
+        "period": Sql(days.period_sql(params.per, days.day_sql())),
         "periods": params.periods,
-        "now": to_datetime(now),
+        "today": days.date(now),
     }
 
 
@@ -140,7 +140,8 @@ def retention(context: Context, params: RetentionParams) -> Retention:
     """Count who comes back, by the period in which they began."""
     present = Sql(_BOUNDED if params.kind == "bounded" else _ROLLING)
     returning = Sql(step_of(params.returning, "returning").sql)
-    parts = cohort_parts(params, context.now)
+    days = days_of(context, params)
+    parts = cohort_parts(params, days, context.now)
     table, about = asked(context, _SQL, {**parts, "returning": returning, "present": present})
     rows = [
         RetentionRow(
@@ -152,4 +153,4 @@ def retention(context: Context, params: RetentionParams) -> Retention:
     if params.kind == "rolling":
         notes = ["Rolling shares of the latest periods grow with time: who comes back later counts in them as well."]
     shown = tuple(notes) if any(not row.complete for row in rows) else ()
-    return Retention(rows=rows, per=params.per, kind=params.kind, notes=shown, **about)
+    return Retention(rows=rows, per=params.per, kind=params.kind, notes=shown, **days.about, **about)

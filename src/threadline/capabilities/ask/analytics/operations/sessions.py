@@ -14,15 +14,14 @@ from threadline.capabilities.ask.analytics.parts import (
     NAMED,
     NUMBERED,
     OTHER,
-    Answered,
     By,
+    ByPeriod,
+    Dated,
     Most,
-    Per,
-    Span,
     Step,
     Value,
     asked,
-    period_sql,
+    days_of,
     periods_sql,
     span_sql,
     step_of,
@@ -34,7 +33,7 @@ from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.counted import counted
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
-from threadline.kernel.time import parse_duration, to_datetime
+from threadline.kernel.time import parse_duration
 
 # A period without a session is a row with 0: without it a line would be drawn straight across.
 _SQL = """
@@ -60,19 +59,18 @@ bounds AS (
 ),$periods,
 grid AS (SELECT period, value FROM periods CROSS JOIN (SELECT DISTINCT value FROM named))
 SELECT period, value, coalesce(sessions, 0) AS sessions, coalesce(people, 0) AS people, coalesce(events, 0) AS events,
-  coalesce(bounced, 0) AS bounced, seconds, (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete,
+  coalesce(bounced, 0) AS bounced, seconds, (period + INTERVAL 1 $per)::DATE <= $today AS complete,
   (FROM (SELECT filled FROM bounds)) AS filled
 FROM (SELECT * FROM grid LEFT JOIN counted USING (period, value) UNION ALL SELECT * FROM counted WHERE period IS NULL)
 ORDER BY period NULLS FIRST, value = $other, value
 """
 
 
-class SessionsParams(Span, kw_only=True):
+class SessionsParams(ByPeriod, kw_only=True):
     """What belongs to a session. The range of time is that in which it began."""
 
     events: Annotated[Step, Meta(description="Which events make up sessions.")] = "*"
     gap: Annotated[Duration, Meta(description="A pause of this or longer ends a session.")] = "30m"
-    per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "day"
     by: By = ""
     most: Most = 7
 
@@ -105,7 +103,7 @@ class SessionsRow(SessionsTotal, kw_only=True):
     complete: Annotated[bool, Meta(description="Whether the period is over.")]
 
 
-class Sessions(Answered, kw_only=True):
+class Sessions(Dated, kw_only=True):
     """By period, from the first with a session to the last, and value."""
 
     rows: list[SessionsRow]
@@ -149,7 +147,7 @@ def sessions_picture(result: Sessions) -> Chart:
 )
 def sessions(context: Context, params: SessionsParams) -> Sessions:
     """Count visits: how many, how long they last and how many events they have."""
-    value = value_of(params.by) if params.by else Value("''")
+    value, days = value_of(params.by) if params.by else Value("''"), days_of(context, params)
     numbered = {
         "value": Sql(value.text),
         "join": Sql(value.join),
@@ -165,10 +163,10 @@ def sessions(context: Context, params: SessionsParams) -> Sessions:
             "span": Sql(span_sql(params, "entered")),
             "named": NAMED,
             "most": params.most,
-            "period": Sql(period_sql(params.per, "utc_day(entered)")),
+            "period": Sql(days.period_sql(params.per, days.day_sql("entered"))),
             **periods_sql(params.per),
             "other": OTHER,
-            "now": to_datetime(context.now),
+            "today": days.date(context.now),
         },
     )
     total, *records = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
@@ -178,4 +176,4 @@ def sessions(context: Context, params: SessionsParams) -> Sessions:
     ]
     notes = ["The last period is not over."] if any(not row.complete for row in rows) else []
     notes += [] if all(record["filled"] for record in records) else [EMPTY_LEFT_OUT]
-    return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=tuple(notes), **about)
+    return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=tuple(notes), **days.about, **about)

@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.ask.analytics.operations import ANALYTICS_GROUP
-from threadline.capabilities.ask.analytics.parts import Answered, asked
+from threadline.capabilities.ask.analytics.parts import Answered, Zone, asked, zone_asked
 from threadline.kernel.analytics import Sql
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.event_type import ACTIVITY
 from threadline.kernel.key_fields import key_fields
-from threadline.kernel.operation import EVENT_TYPE, Context, NoParams, always, operation
-from threadline.kernel.time import DAY, to_datetime
+from threadline.kernel.operation import EVENT_TYPE, Context, Params, always, operation
+from threadline.kernel.time import to_datetime
 
 _SQL = f"""
 WITH people AS (SELECT person, min(occurred_at) AS came_at FROM events WHERE {ACTIVITY} GROUP BY person),
@@ -39,7 +40,7 @@ FROM (
 class Change(msgspec.Struct, kw_only=True):
     """A number of today."""
 
-    today: Annotated[int, Meta(description="Since midnight, UTC.")]
+    today: Annotated[int, Meta(description="Since midnight.")]
     before: Annotated[int, Meta(description="In the same hours of the day before.")]
 
 
@@ -48,13 +49,21 @@ class TypeChange(msgspec.Struct, kw_only=True):
     """Events of one type."""
 
     type: Annotated[str, EVENT_TYPE]
-    today: Annotated[int, Meta(description="Since midnight, UTC.")]
+    today: Annotated[int, Meta(description="Since midnight.")]
     before: Annotated[int, Meta(description="In the same hours of the day before.")]
     own: Annotated[bool, Meta(description="Whether people did it; else Threadline noted it, or made it of that.")]
 
 
+class TodayParams(Params, kw_only=True):
+    """Whose midnight."""
+
+    timezone: Zone = ""
+
+
 class Today(Answered, kw_only=True):
-    """What has changed since midnight, UTC."""
+    """What has changed since midnight."""
+
+    timezone: Annotated[str, Meta(description="The zone whose midnight it is.")]
 
     people: Annotated[int, Meta(description="Everybody who ever did something.")]
     new_people: Annotated[Change, Meta(description="People whose first event of their own is of the time.")]
@@ -65,14 +74,16 @@ class Today(Answered, kw_only=True):
 
 
 @operation("GET /v1/analytics/today", ANALYTICS_GROUP, is_long=always)
-def today(context: Context, params: NoParams) -> Today:
+def today(context: Context, params: TodayParams) -> Today:
     """Compare today with the same hours of the day before: people, new people, events by type."""
-    midnight = context.now // DAY * DAY
+    zone = zone_asked(context, params.timezone)
+    calendar = Calendar(zone)
+    day = calendar.day(context.now)
     given = {
-        "today": to_datetime(midnight),
-        "yesterday": to_datetime(midnight - DAY),
+        "today": to_datetime(calendar.start(day)),
+        "yesterday": to_datetime(calendar.start(day - 1)),
         "now": to_datetime(context.now),
-        "same_hour": to_datetime(context.now - DAY),
+        "same_hour": to_datetime(calendar.day_before(context.now)),
         "own": Sql(ACTIVITY),
     }
     table, about = asked(context, _SQL, given)
@@ -83,5 +94,10 @@ def today(context: Context, params: NoParams) -> Today:
         if kind == "type"
     ]
     return Today(
-        people=changes["people"].today, new_people=changes["new"], active_people=changes["active"], rows=rows, **about
+        people=changes["people"].today,
+        new_people=changes["new"],
+        active_people=changes["active"],
+        rows=rows,
+        timezone=zone,
+        **about,
     )

@@ -12,17 +12,18 @@ from threadline.capabilities.ask.analytics.parts import (
     EMPTY_LEFT_OUT,
     NAMED,
     OTHER,
-    Answered,
     By,
+    ByPeriod,
+    Dated,
+    Days,
     Most,
     Per,
-    Span,
     TypeName,
     Value,
     Where,
     all_of,
     asked,
-    period_sql,
+    days_of,
     periods_sql,
     span_sql,
     type_sql,
@@ -36,7 +37,6 @@ from threadline.kernel.counted import counted
 from threadline.kernel.disclosure import free
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, always, operation
-from threadline.kernel.time import to_datetime
 
 # A period without an event is a row with 0: without it a line would be drawn straight across.
 _SQL = """
@@ -56,18 +56,17 @@ bounds AS (
   )
 ),$periods
 SELECT period, value, coalesce(events, 0) AS events, coalesce(people, 0) AS people,
-  (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete, (FROM (SELECT filled FROM bounds)) AS filled
+  (period + INTERVAL 1 $per)::DATE <= $today AS complete, (FROM (SELECT filled FROM bounds)) AS filled
 FROM periods CROSS JOIN (SELECT DISTINCT value FROM counted) LEFT JOIN counted USING (period, value)
 ORDER BY value = $other, value, period
 """
 
 
-class TrendParams(Span, kw_only=True):
+class TrendParams(ByPeriod, kw_only=True):
     """What to count, and by what."""
 
     event: Annotated[TypeName, Meta(description="Only events of this type; empty: all of the person's own.")] = ""
     where: Where = ""
-    per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "day"
     by: By = ""
     most: Most = 7
 
@@ -88,7 +87,7 @@ class TrendRow(msgspec.Struct, kw_only=True):
     complete: Annotated[bool, Meta(description="Whether the period is over.")]
 
 
-class Trend(Answered, kw_only=True):
+class Trend(Dated, kw_only=True):
     """Events and people by period, and by value in the order of their names."""
 
     rows: list[TrendRow]
@@ -122,7 +121,7 @@ def trend_picture(result: Trend) -> Chart:
 )
 def trend(context: Context, params: TrendParams) -> Trend:
     """Count an event and the people who had it, by day, week or month."""
-    value = value_of(params.by) if params.by else Value("''")
+    value, days = value_of(params.by) if params.by else Value("''"), days_of(context, params)
     start, stop = time_param(params.start), time_param(params.stop)
     last = None if stop is None else min(stop - 1, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
@@ -130,7 +129,7 @@ def trend(context: Context, params: TrendParams) -> Trend:
         context,
         _SQL,
         {
-            "period": Sql(period_sql(params.per)),
+            "period": Sql(days.period_sql(params.per, days.day_sql())),
             "value": Sql(value.text),
             "join": Sql(value.join),
             "chosen": Sql(chosen),
@@ -138,9 +137,9 @@ def trend(context: Context, params: TrendParams) -> Trend:
             "most": params.most,
             "other": OTHER,
             "named": NAMED,
-            "first": Sql("first" if start is None else _period_of(start, params.per)),
-            "last": Sql("last" if last is None else _period_of(last, params.per)),
-            "now": to_datetime(context.now),
+            "first": Sql("first" if start is None else _period_of(start, params.per, days)),
+            "last": Sql("last" if last is None else _period_of(last, params.per, days)),
+            "today": days.date(context.now),
         },
     )
     rows = [
@@ -149,8 +148,8 @@ def trend(context: Context, params: TrendParams) -> Trend:
     ]
     notes = ["The last period is not over."] if any(not row.complete for row in rows) else []
     notes += [] if all(is_filled for *_, is_filled in table.rows) else [EMPTY_LEFT_OUT]
-    return Trend(rows=rows, notes=tuple(notes), **about)
+    return Trend(rows=rows, notes=tuple(notes), **days.about, **about)
 
 
-def _period_of(at: int, per: Per) -> str:
-    return period_sql(per, literal(to_datetime(at).date()))
+def _period_of(at: int, per: Per, days: Days) -> str:
+    return days.period_sql(per, literal(days.date(at)))

@@ -15,7 +15,6 @@ from threadline.capabilities.profile.leaderboards.projection import NAME, plain
 from threadline.capabilities.profile.leaderboards.recomputed import Nearest, RecomputedBoard, everybody, score_of
 from threadline.capabilities.profile.segments.definition import SECTION_NAME
 from threadline.kernel.applied import IndexPart
-from threadline.kernel.calendar import Calendar
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.key_fields import key_fields
@@ -30,9 +29,7 @@ Name = Annotated[
     names_a("leaderboard"),
     Meta(description="A leaderboard that `leaderboards_list` names.", min_length=1, max_length=64),
 ]
-PeriodKind = Annotated[
-    Literal["day", "week", "month", "all"], Meta(description="Weeks begin on Monday; all: for ever, or as it is now.")
-]
+PeriodKind = Annotated[Literal["day", "week", "month", "all"], Meta(description="all: for ever, or as it is now.")]
 At = Annotated[Time | None, Meta(description="Of the period in which this instant lies, instead of the present one.")]
 Scope = Annotated[
     str,
@@ -60,7 +57,7 @@ class Leaderboard(msgspec.Struct, kw_only=True):
     """The first places. People of equal score stand in the order of their ids, which means nothing."""
 
     name: str
-    period: Annotated[str, Meta(description="2026-03-01, the Monday of a week, 2026-03, or all.")]
+    period: Annotated[str, Meta(description="2026-03-01, the first day of a week, 2026-03, or all.")]
     scope: str
     total: Annotated[int | None, Meta(description="How many people are on the board, where it was counted.")]
     as_of: Annotated[Instant, Meta(description="Everything that was committed before this instant is in it.")]
@@ -84,14 +81,14 @@ class BoardQuery:
 
     def __init__(self, boards: Boards, context: Context, params: BoardChoice) -> None:
         self.context, self.params = context, params
-        self.calendar = Calendar(boards.timezone)
+        self.calendar = boards.calendar
         self.board = board_named(boards, params)
         at = time_param(params.at)
         if at is not None and at > context.now:
             raise InvalidValue(f"`at` is in the future; it is now {format_time(context.now)}", param="at")
         self.at = context.now if at is None else at
-        self.period = period_of(params.period, self.calendar.day(self.at))
-        self.from_rows = is_stored(self.period, self.calendar.day(context.now))
+        self.period = period_of(params.period, self.calendar.day(self.at), self.calendar)
+        self.from_rows = is_stored(self.period, self.calendar.day(context.now), self.calendar)
         if self.period.kind == ALL and at is not None:
             self.from_rows = False  # not as it is now, but as it was then
         self.key = Board(context.workspace, boards.key(self.board), self.period.row_name, params.scope)

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.profile.leaderboards.definition import Boards
 from threadline.capabilities.profile.leaderboards.operations import LEADERBOARDS_GROUP
+from threadline.capabilities.profile.streaks.definition import WEEKDAYS
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, NoParams, Operation, shaped_operation
@@ -32,6 +33,7 @@ class BoardsResult(msgspec.Struct, kw_only=True):
     """Every board in force."""
 
     timezone: Annotated[str, Meta(description="The zone whose days, weeks and months these are.")]
+    week_starts_on: Annotated[str, Meta(description="The first day of a week.")]
     boards: list[BoardView]
 
 
@@ -40,6 +42,7 @@ def list_(boards: Boards, context: Context, params: NoParams) -> BoardsResult:
     """List the leaderboards that are declared."""
     return BoardsResult(
         timezone=boards.timezone,
+        week_starts_on=WEEKDAYS[boards.week_start],
         boards=[
             BoardView(
                 name=b.name,
