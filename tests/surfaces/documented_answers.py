@@ -96,6 +96,7 @@ BEYOND_SCHEMA = {
     "subscribe": "the names of topics are those of the definitions",
     "tag": "parameters of a query cannot exclude each other in OpenAPI",
     "template": "parameters of a query cannot exclude each other in OpenAPI",
+    "timezone": "the names of time zones are those of the IANA list",
     "topic": "neither blank nor with control characters, as Unicode defines them",
     "unsubscribe": "the names of topics are those of the definitions",
     "step": "only beside `journey`: parameters of a query cannot need each other in OpenAPI",

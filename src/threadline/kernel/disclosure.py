@@ -97,8 +97,8 @@ NAMES = frozenset(
         "mode", "next", "notes", "object_id", "object_ref", "operation", "operator", "outcome", "period", "person",
         "policy", "queue", "rule", "rule_set", "rule_sets", "rules", "run", "saved_by", "schema_version", "scope",
         "segment", "segments", "sender", "since", "source_type", "sql", "state", "status", "step", "surface", "tags",
-        "template", "thread", "timezone", "title", "topic", "type", "types", "unit", "until", "version", "workspace",
-        "written_by", "zone",
+        "template", "thread", "timezone", "title", "topic", "type", "types", "unit", "until", "version",
+        "week_starts_on", "workspace", "written_by", "zone",
     }
 )  # fmt: skip
 """Fields that mean one thing in every answer, and nothing personal: ids, keys, instants, tags, names of definitions and

@@ -73,7 +73,7 @@ class Today(Answered, kw_only=True):
     ]
 
 
-@operation("GET /v1/analytics/today", ANALYTICS_GROUP, is_long=always)
+@operation("GET /v1/analytics/today", ANALYTICS_GROUP, is_long=always, example=TodayParams(timezone="Europe/Rome"))
 def today(context: Context, params: TodayParams) -> Today:
     """Compare today with the same hours of the day before: people, new people, events by type."""
     zone = zone_asked(context, params.timezone)
