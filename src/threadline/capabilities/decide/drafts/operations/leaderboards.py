@@ -68,8 +68,8 @@ def preview(context: Context, params: BoardPreviewParams) -> BoardPreview:
         raise InvalidDefinition("\n".join(map(str, read.problems)), param="text")
     boards = read_boards(read.definitions)
     board = next(board for board in boards.boards if board.name == name)
-    calendar = Calendar(boards.timezone)
-    period = period_of(board.periods[-1], calendar.day(context.now))
+    calendar = boards.calendar
+    period = period_of(board.periods[-1], calendar.day(context.now), calendar)
     best, people, ranked = Nearest(PLACES), 0, 0
     deadline, after = Deadline(context, params.seconds), ""
     while True:
