@@ -89,7 +89,7 @@ DRIVERS = {
     "idna": "kernel",
     "joserfc": "surfaces",
     "jsonschema_rs": "capabilities",
-    "minijinja": "capabilities surfaces",
+    "minijinja": "kernel surfaces",
     "mrml": "capabilities",
     "opentelemetry": "engine",
     "phonenumbers": "kernel",

@@ -19,6 +19,7 @@ class Call:
     path: str
     headers: dict[str, str]
     body: bytes
+    method: str = "POST"
 
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -34,9 +35,10 @@ class Receiver:
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
+            def answered(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                call = Call(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                call = Call(self.path, headers, body, self.command)
                 receiver.calls.append(call)
                 status, headers, answer = receiver.answer(call)
                 self.send_response(status)
@@ -45,6 +47,8 @@ class Receiver:
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)
+
+            do_POST = do_PUT = do_PATCH = do_GET = do_DELETE = answered  # noqa: N815 — names of the standard library
 
             def log_message(self, *args: Any) -> None:
                 pass

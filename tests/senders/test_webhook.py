@@ -24,10 +24,11 @@ from threadline.kernel.sender import EFFECT_PARKED as PARKED
 from threadline.kernel.sender import EFFECT_RETRIED as RETRIED
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND
+from threadline.kernel.webhook import standard_body
 from threadline.outgoing import public_call
 from threadline.outgoing.allowed_addresses import read_networks
 from threadline.outgoing.public_call import HttpCaller
-from threadline.senders.webhook import Target, WebhookSender, read_secret, signatures, written
+from threadline.senders.webhook import Target, WebhookSender, read_secret, signatures
 
 NOW = 1_800_000_000 * SECOND
 ID = "0123456789abcdef0123456789abcdef"
@@ -98,7 +99,7 @@ def test_only_the_members_that_are_allowed_leave() -> None:
         [call] = receiver.calls
     assert json.loads(call.body)["data"]["payload"] == {"order": 1}
     assert outcome.properties["withheld"] == ["email", "x"]
-    assert written({"payload": "text"}, ())[1] == ["payload"]
+    assert standard_body({"payload": "text"}, ())[1] == ["payload"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_a_handshake_has_what_connecting_has_left() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         caller = Late(LOOPBACK, tls=shaking)  # type: ignore[arg-type]
         with pytest.raises(public_call.Failed, match="enough"):
-            caller.post(f"https://127.0.0.1:{listening.getsockname()[1]}/", {}, b"", 5.0)
+            caller.request("POST", f"https://127.0.0.1:{listening.getsockname()[1]}/", {}, b"", 5.0)
     assert shaking.seconds <= 4.8
 
 

@@ -141,6 +141,18 @@ DESTINATION_PAYLOAD_NAMES_MAX = 200
 WEBHOOKS_AT_ONCE_MAX = 32
 """Calls that one destination gets at the same time."""
 WEBHOOK_URL_LENGTH_MAX = 2_000
+WEBHOOK_TEMPLATE_LENGTH_MAX = 20_000
+"""Characters of the body that somebody writes."""
+WEBHOOK_BODY_BYTES_MAX = 1_000_000
+"""A body when it is filled in."""
+WEBHOOK_HEADERS_MAX = 20
+WEBHOOK_HEADER_LENGTH_MAX = 4_000
+WEBHOOK_RESULTS_MAX = 10
+"""Values that are taken from an answer."""
+WEBHOOK_RESULT_BYTES_MAX = 1_000
+"""One of them, as JSON."""
+WEBHOOK_ANSWER_BYTES_MAX = 64_000
+"""What is read of an answer from which something is taken."""
 
 # --- mail -----------------------------------------------------------------------------------
 MAIL_SENDERS_MAX = 50

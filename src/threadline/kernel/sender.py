@@ -76,6 +76,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of the body of an answer that is not a success."""
     problem: str = ""
     """Why no answer came."""
+    method: str = "POST"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

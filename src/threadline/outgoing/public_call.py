@@ -1,8 +1,9 @@
-"""One POST or GET to a public address, within a time limit; private addresses are refused."""
+"""One request to a public address, within a time limit; private addresses are refused."""
 
 from __future__ import annotations
 
 import io
+import re
 import socket
 import ssl
 import time
@@ -16,6 +17,7 @@ from threadline.outgoing.allowed_addresses import Network, Refused, check_addres
 
 ANSWER_BYTES_MAX = 2_000
 """What is read of the body of an answer."""
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _INTERIM = frozenset(range(100, 200)) - {HTTPStatus.SWITCHING_PROTOCOLS}
 """Answers that another one follows."""
 
@@ -30,7 +32,7 @@ class Answer(NamedTuple):
     status: int
     retry_after: str
     body: bytes
-    """Its beginning, of an answer that is not a success, and of any to a GET."""
+    """Its beginning, of an answer that is not a success; of a success as far as somebody wants it."""
 
 
 class HttpCaller:
@@ -43,21 +45,32 @@ class HttpCaller:
         self._plain = plain
         self._tls = tls
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout_seconds: float) -> Answer:
-        """Send a body and read the answer, in all within the timeout, the look-up of the name apart.
+    def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout_seconds: float,
+        bytes_max: int = 0,
+    ) -> Answer:
+        """Send a request and read the answer, in all within the timeout, the look-up of the name apart.
 
-        Redirects are answers like any other: they are not followed. Raises `Refused` and `Failed`.
+        Redirects are answers like any other: they are not followed. ``bytes_max`` is what is read of the body of a
+        success. Raises `Refused` and `Failed`.
         """
-        return self._call("POST", url, headers, body, timeout_seconds, 0)
+        return self._call(method, url, headers, body, timeout_seconds, bytes_max)
 
     def get(self, url: str, timeout_seconds: float, bytes_max: int) -> Answer:
-        """The same without a body to send; of a success as well the beginning of the body."""
+        """The same as a GET, without headers of its own."""
         return self._call("GET", url, {}, b"", timeout_seconds, bytes_max)
 
     def _call(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, timeout_seconds: float, bytes_max: int
     ) -> Answer:
         parts, host, port = self._parts(url)
+        if any(_CONTROLS.search(f"{name}{value}") for name, value in headers.items()):
+            raise Refused("a header has a line break or another control character")
         addresses = self._addresses(host, port)
         deadline = time.monotonic() + timeout_seconds
         try:
@@ -138,7 +151,7 @@ def _head(method: str, parts: SplitResult, host: str, port: int, headers: Mappin
     lines = [f"{method} {target} HTTP/1.1", f"Host: {shown if port == usual else f'{shown}:{port}'}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Content-Length: {length}", "Connection: close", "", ""]
-    return "\r\n".join(lines).encode("ascii")
+    return "\r\n".join(lines).encode("utf-8", "replace")
 
 
 class _Timed(io.RawIOBase):
@@ -179,7 +192,7 @@ def _answer(connection: socket.socket, deadline: float, method: str, bytes_max: 
             body = response.read(bytes_max)
         elif not 200 <= response.status < 300:
             try:
-                body = response.read(ANSWER_BYTES_MAX)
+                body = response.read(max(bytes_max, ANSWER_BYTES_MAX))
             except (OSError, HTTPException):
                 body = b""  # the status says enough
         return Answer(response.status, response.getheader("Retry-After", ""), body)

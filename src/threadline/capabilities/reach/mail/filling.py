@@ -6,36 +6,26 @@ done as confined work; see `threadline.kernel.confined`. It imports little: the 
 
 from __future__ import annotations
 
-import posixpath
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from threadline.capabilities.reach.mail.plain_text import VOID, text_of
-from threadline.kernel.limits import MAIL_CHAIN_MAX, MAIL_DEPTH_MAX, MAIL_PART_BYTES_MAX
+from threadline.kernel.limits import MAIL_DEPTH_MAX, MAIL_PART_BYTES_MAX
+from threadline.kernel.templating import BLOCK, TemplateMistake, TemplateSources, unescaped
 
-if TYPE_CHECKING:
-    from minijinja import Environment
-
-FUEL = 200_000
-"""Steps of one template: a loop over a list that somebody else has made long ends."""
 SUBJECT_LENGTH_MAX = 500
 TEMPLATES_MAX = 100
 """Templates that stay ready to be filled in; with another subject one counts again."""
 
-_BLOCK = re.compile(r"""\{[{%]((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.)*?)(?:[%}]\}|\Z)""", re.DOTALL)
-"""An expression or a statement; one that has no end goes to the end of the source."""
-_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
-_LINK_OF_A_CHAIN = re.compile(r"[-+*/%~|(\[<>=]|\.(?!\d)|\b(?:not|and|or|if|in|is)\b")
-_ELIF = re.compile(r"\{%[-+]?\s*elif\b")
 _BREAKS = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 _TAG = re.compile(r"""<!--.*?-->|<(/?)([A-Za-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>""", re.DOTALL)
 _VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
 _ALT = re.compile(r"\salt(?=[\s=/>]|$)", re.IGNORECASE)
 _STYLE = re.compile(r"""\sstyle\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
-_FILLED_IN = re.compile(r"\{#.*?(?:#\}|\Z)|<!--.*?(?:-->|\Z)|" + _BLOCK.pattern, re.DOTALL)
+_FILLED_IN = re.compile(r"\{#.*?(?:#\}|\Z)|<!--.*?(?:-->|\Z)|" + BLOCK.pattern, re.DOTALL)
 """What is not yet as it will be sent, or is no part of the mail: comments as well."""
 _BLANK = "\x00"
 _TAG_OR_STYLE = re.compile(r"[<>]|" + _STYLE.pattern, re.IGNORECASE)
@@ -87,42 +77,17 @@ def fill(filling: Filling) -> Filled:
 
 
 def paths_in(texts: Mapping[str, str], name: str) -> set[str] | Filled:
-    """What a source takes from the values, such as ``person.traits.plan``; its failure if it is no template.
-
-    The parser takes time in proportion to the source and has a limit on nesting, but none on chains such as
-    ``1 + 1 + 1``, at whose end it calls itself for each; with a limit on them this is done anywhere.
-    """
-    from minijinja import TemplateError
-
-    if line := _line_of_chain(texts[name]):
-        return Filled(failure=f"this has more than {MAIL_CHAIN_MAX:,} operators in a row", source=name, line=line)
+    """What a source takes from the values, such as ``person.traits.plan``; its failure if it is no template."""
     try:
-        return set(_environments(texts)[True].undeclared_variables_in_str(texts[name], nested=True))
-    except TemplateError as error:
-        return Filled(failure=error.detail or error.message.splitlines()[0], source=name, line=error.line or 1)
-
-
-def joined(name: str, parent: str) -> str:
-    """The name of a file that another names: relative to it, as a link in a page is."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(parent), name))
-
-
-def _line_of_chain(source: str) -> int:
-    """The line of an expression that is too long a chain, or of a condition with too many branches; 0: none."""
-    for block in _BLOCK.finditer(source) if len(source) > MAIL_CHAIN_MAX else ():
-        links = _LINK_OF_A_CHAIN.findall(_QUOTED.sub("", block[1])) if len(block[1]) > MAIL_CHAIN_MAX else ()
-        if len(links) > MAIL_CHAIN_MAX:
-            return source.count("\n", 0, block.start()) + 1
-    branches = [match.start() for match in _ELIF.finditer(source)] if "elif" in source else []
-    return source.count("\n", 0, branches[MAIL_CHAIN_MAX]) + 1 if len(branches) > MAIL_CHAIN_MAX else 0
+        return _ready_sources(texts)[True].paths(name)
+    except TemplateMistake as mistake:
+        return Filled(failure=mistake.failure, source=mistake.source, line=mistake.line)
 
 
 def _filled(filling: Filling) -> Filled:
-    from minijinja import safe
-
     parts = filling.parts
     # Escaped, their slashes would be entities, which is right in HTML and puzzles whoever reads the source.
-    links = {name: safe(filling.values[name]) for name in filling.links if name in filling.values}
+    links = {name: unescaped(filling.values[name]) for name in filling.links if name in filling.values}
     values = {**filling.values, **links}
 
     def part(name: str) -> str:
@@ -144,49 +109,24 @@ def _filled(filling: Filling) -> Filled:
 
 
 def _part(texts: Mapping[str, str], source: str, escaped: bool, values: Mapping[str, Any]) -> str:
-    from minijinja import TemplateError
-
     try:
-        return _environments(texts)[escaped].render_template(source, **values)
-    except TemplateError as error:
-        raise _Failed(error.detail or error.kind, error.name or source, error.line or 1) from None
+        return _ready_sources(texts)[escaped].filled(source, values)
+    except TemplateMistake as mistake:
+        raise _Failed(mistake.failure, mistake.source, mistake.line) from None
 
 
-_ready: dict[tuple[tuple[str, str], ...], dict[bool, Environment]] = {}
+_ready: dict[tuple[tuple[str, str], ...], dict[bool, TemplateSources]] = {}
 
 
-def _environments(texts: Mapping[str, str]) -> dict[bool, Environment]:
+def _ready_sources(texts: Mapping[str, str]) -> dict[bool, TemplateSources]:
     """By whether everything is escaped, what fills in these sources."""
     key = tuple(texts.items())
     made = _ready.get(key)
     if made is None:
         if len(_ready) >= TEMPLATES_MAX:
             _ready.clear()
-        made = _ready[key] = {escaped: _environment(dict(texts), escaped) for escaped in (True, False)}
+        made = _ready[key] = {is_html: TemplateSources(dict(texts), escaped=is_html) for is_html in (True, False)}
     return made
-
-
-def _environment(texts: Mapping[str, str], escaped: bool) -> Environment:
-    from minijinja import Environment
-
-    return Environment(
-        loader=texts.get,
-        auto_escape_callback=lambda name: escaped,
-        path_join_callback=joined,
-        fuel=FUEL,
-        undefined_behavior="strict",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        filters={"default": _default, "d": _default},
-    )
-
-
-def _default(value: Any, default: Any = "", falsy: bool = False) -> Any:
-    """``default`` where there is nothing to say. The filter of Jinja lets a name that was sent empty through, and a
-    mail begins with "Hi ,"; with ``falsy`` 0 and false are nothing as well, as in Jinja."""
-    is_nothing = value is None or (isinstance(value, str) and not value.strip()) or (falsy and not value)
-    return default if is_nothing else value
 
 
 def _of_mjml(source: str) -> str:

@@ -15,7 +15,7 @@ from threadline.capabilities.foundation.definitions import Definitions
 from threadline.capabilities.foundation.definitions.document import BY_HAND, DRAFT
 from threadline.capabilities.reach.mail.blocks import mjml_of
 from threadline.capabilities.reach.mail.definition import FILE, LINKS, SEEN, SHARED, Mail, Template
-from threadline.capabilities.reach.mail.filling import Filled, Filling, faulty_styles, fill, joined, paths_in
+from threadline.capabilities.reach.mail.filling import Filled, Filling, faulty_styles, fill, paths_in
 from threadline.kernel.applied import DefinitionHistory
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.confined import Confined, Exceeded
@@ -23,6 +23,7 @@ from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.limits import MAIL_TEMPLATE_BYTES_MAX
 from threadline.kernel.policy import Declared
 from threadline.kernel.suggestion import nearest, suggestion
+from threadline.kernel.templating import FUNCTIONS, joined
 
 CONSENT = "consent"
 """The section in which topics are declared."""
@@ -31,7 +32,6 @@ SUBJECTS_CACHED = 100
 
 _REFERENCE = re.compile(r"\{%-?\s*(extends|include|import|from)\s+([^%\s]+)")
 _QUOTED = re.compile(r"""(["'])([^"']+)\1""")
-_FUNCTIONS = frozenset({"range", "dict", "namespace", "loop", "super", "self", "caller", "debug"})
 _MJML_TAG = re.compile(r"</?(mj[a-z-]*)")
 _MJML_TAGS = frozenset(
     {
@@ -429,7 +429,7 @@ class Compiled:
         if isinstance(paths, Filled):
             place = self.sources.place(name, paths.line)
             raise InvalidDefinition(f"{place}: template {self.template.name!r}: {paths.failure}")
-        return {path for path in paths if path.partition(".")[0] not in _FUNCTIONS}
+        return {path for path in paths if path.partition(".")[0] not in FUNCTIONS}
 
 
 def render(confined: Confined, mails: Sequence[tuple[Compiled, Mapping[str, Any]]]) -> list[Rendered | TemplateFailed]:

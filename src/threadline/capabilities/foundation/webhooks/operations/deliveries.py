@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.foundation.events.forms import Instant, instant
 from threadline.capabilities.foundation.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.capabilities.foundation.webhooks.operations import WEBHOOKS_GROUP
-from threadline.kernel.disclosure import FREE
+from threadline.kernel.disclosure import FREE, NOT_PERSONAL
 from threadline.kernel.errors import Conflict
 from threadline.kernel.key_fields import key_fields
 from threadline.kernel.operation import Context, Params, operation
@@ -59,7 +59,8 @@ class DeliveryPage(msgspec.Struct, kw_only=True):
 class Delivery(DeliveryLine, kw_only=True):
     """One attempt with its request and answer."""
 
-    headers: Annotated[dict[str, str], Meta(description="As sent; the signature is hidden.")]
+    method: Annotated[str, Meta(description="Such as POST."), NOT_PERSONAL]
+    headers: Annotated[dict[str, str], Meta(description="As sent; signatures, logins and secrets are hidden.")]
     body: Annotated[str, Meta(description="The beginning of what was sent, 8,000 bytes at most."), FREE]
     answer: Annotated[str, Meta(description="The beginning of an answer that is not a success."), FREE]
 
@@ -111,7 +112,7 @@ def delivery(context: Context, params: DeliveryParams) -> Delivery:
     """Show what was sent in an attempt, and what was answered."""
     attempt = context.engine.delivery.attempt(context.workspace, params.id)
     sent = attempt.exchange
-    more = {"headers": sent.headers, "body": sent.body, "answer": sent.answer}
+    more = {"method": sent.method, "headers": sent.headers, "body": sent.body, "answer": sent.answer}
     return msgspec.convert({**_line(context, attempt), **more}, Delivery)
 
 
