@@ -71,6 +71,7 @@ def test_the_operations_that_are_no_get_and_are_not_noted():
         "rejected_resubmit",
         "segments_preview",
         "streaks_preview",
+        "webhooks_preview",
     }
 
 

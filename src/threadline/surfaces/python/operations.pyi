@@ -57,6 +57,7 @@ from threadline.capabilities.foundation.events.operations import resubmission as
 from threadline.capabilities.foundation.jobs import operations as foundation_jobs_operations
 from threadline.capabilities.foundation.webhooks.operations import deliveries as foundation_webhooks_operations_deliveries
 from threadline.capabilities.foundation.webhooks.operations import destinations as foundation_webhooks_operations_destinations
+from threadline.capabilities.foundation.webhooks.operations import requests as foundation_webhooks_operations_requests
 from threadline.capabilities.operate.accounts import operations as operate_accounts_operations
 from threadline.capabilities.operate.audit_log import operations as operate_audit_log_operations
 from threadline.capabilities.operate.doctor import operations as operate_doctor_operations
@@ -1112,20 +1113,34 @@ class _Webhooks:
         """Show what was sent in an attempt, and what was answered."""
     def destinations(self) -> foundation_webhooks_operations_destinations.DestinationList:
         """List the destinations of webhooks: whether calls succeed, and how many wait."""
+    def preset(self, name: str) -> foundation_webhooks_operations_requests.ReadyMade:
+        """Show a destination that ships ready-made."""
+    def presets(self) -> foundation_webhooks_operations_requests.ReadyMadeList:
+        """List the destinations that ship ready-made, each with its text for the section `destinations`."""
+    def preview(self, name: str, *, payload: Mapping[str, Any] | None = None, event: str | None = None,
+        person: str | None = None) -> foundation_webhooks_operations_requests.RequestPreview:
+        """Fill in the request of a destination, and send nothing."""
     def send_again(self, id: str) -> foundation_webhooks_operations_deliveries.SentAgain:
         """Send the call of a delivery again, now: of one that waits, was given up on, or has arrived."""
     def start(self, name: str) -> foundation_webhooks_operations_destinations.Changed:
         """Resume calls to a destination that was stopped or paused itself."""
     def stop(self, name: str, *, why: str = '') -> foundation_webhooks_operations_destinations.Changed:
         """Stop calls to a destination: calls that are due are parked."""
+    def test(self, name: str, *, person: str,
+        payload: Mapping[str, Any] | None = None) -> foundation_webhooks_operations_requests.RequestTest:
+        """Send a destination one call that is marked as a test."""
 
 class _AsyncWebhooks:
     deliveries = _Awaited(_Webhooks.deliveries)
     delivery = _Awaited(_Webhooks.delivery)
     destinations = _Awaited(_Webhooks.destinations)
+    preset = _Awaited(_Webhooks.preset)
+    presets = _Awaited(_Webhooks.presets)
+    preview = _Awaited(_Webhooks.preview)
     send_again = _Awaited(_Webhooks.send_again)
     start = _Awaited(_Webhooks.start)
     stop = _Awaited(_Webhooks.stop)
+    test = _Awaited(_Webhooks.test)
 
 class _WhatIf:
     """Try a rule or definitions on history."""

@@ -25,7 +25,7 @@ from threadline.capabilities.foundation.definitions.declaring import (
     struct,
     text,
 )
-from threadline.capabilities.foundation.webhooks.filling import Kind, problems_of
+from threadline.capabilities.foundation.webhooks.filling import Kind, payload_of, problems_of
 from threadline.capabilities.foundation.webhooks.login import SECRET_FORM, Login, secret_in
 from threadline.capabilities.foundation.webhooks.success import PATH_FORM, Success
 from threadline.kernel.limits import (
@@ -146,14 +146,26 @@ class Destination(
         if self.secrets and self.method in WITHOUT_BODY:
             yield "secrets", f"`secrets` sign a body, and a {self.method} has none; use `login`"
         yield from self._header_problems()
-        texts: list[tuple[tuple[str, ...], str, Kind]] = [(("url",), self.url, "address")]
-        texts += [(("query", name), value, "text") for name, value in self.query.items()]
-        texts += [(("headers", name), value, "header") for name, value in self.headers.items()]
-        texts += [(("body",), self.body, self.kind)] if self.body is not None else []
-        for at, template, kind in texts:
+        for at, template, kind in self._templates:
             for line, problem in problems_of(template, kind, self.payload):
                 where = f" of `{at[0]}`" if len(at) == 1 else f" of `{at[0]}` {at[1]!r}"
                 yield at, f"line {line}{where}: {problem}"
+
+    @property
+    def _templates(self) -> Iterator[tuple[tuple[str, ...], str, Kind]]:
+        """(place, template, what it is) of each part of the request."""
+        yield ("url",), self.url, "address"
+        for name, value in self.query.items():
+            yield ("query", name), value, "text"
+        for name, value in self.headers.items():
+            yield ("headers", name), value, "header"
+        if self.body is not None:
+            yield ("body",), self.body, self.kind
+
+    @property
+    def read_of_payload(self) -> set[str]:
+        """The members of a payload that its templates take."""
+        return {name for _, template, _ in self._templates for name in payload_of(template)}
 
     def _address_problems(self) -> Problems:
         fixed = _VARIABLE.split(self.url, maxsplit=1)[0]

@@ -161,9 +161,11 @@ def _trim(value: Any) -> Any:
     return None if value is None else _plain(value).strip()
 
 
-def _unix(value: Any) -> int:
-    """The seconds since 1970 of a timestamp such as ``2026-03-01T12:00:00Z``."""
-    return parse_time(str(value)) // SECOND
+def _unix(value: Any, digits: int = 0) -> int:
+    """The seconds since 1970 of a timestamp such as ``2026-03-01T12:00:00Z``; with 3 digits milliseconds, and so on."""
+    if not 0 <= digits <= 9:
+        raise InvalidValue("`unix` takes 0 to 9 digits")
+    return parse_time(str(value)) * 10**digits // SECOND
 
 
 def _no_json(text: str) -> str:
@@ -233,6 +235,12 @@ def problems_of(source: str, kind: Kind, payload: Sequence[str] | None) -> Itera
                 int(line[1]) if line else 1,
                 mistakes[0].replace("what was filled in", f"with made-up values, {drawn[0].strip()[:120]!r}, it"),
             )
+
+
+def payload_of(source: str) -> set[str]:
+    """The members of a payload that a template without problems takes."""
+    paths = TemplateSources({"": source}, escaped=False).paths("") if "{" in source else ()
+    return {path.split(".")[1] for path in paths if path.startswith("payload.")}
 
 
 _SPACES = str.maketrans("", "", "\n\t\r")

@@ -359,7 +359,7 @@ def _webhooks(asking: Asking) -> Mapping[str, Any]:
             "Destinations",
             asking.ask("webhooks_destinations")["destinations"],
             [
-                column("name", "Name"),
+                column("name", "Name", "link", path="/webhooks/destinations/"),
                 column("url", "Address", "mono"),
                 column("state", "State", "status"),
                 column("why", "Why"),
@@ -379,6 +379,16 @@ def _webhooks(asking: Asking) -> Mapping[str, Any]:
             next_=page["next"],
             empty="Nothing was sent in the last two weeks, or nothing that fits.",
             note="The last 1,000 that arrived and the last 1,000 that did not, of two weeks, with request and answer.",
+        ),
+        listed(
+            "Ready-made",
+            asking.ask("webhooks_presets")["presets"],
+            [
+                column("name", "Name", "link", path="/webhooks/presets/"),
+                column("title", "Sends"),
+                column("description", "How"),
+            ],
+            note="Each is a text for `destinations` that is yours from then on. They were tried against stand-ins.",
         ),
     )
 
