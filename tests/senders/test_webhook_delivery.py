@@ -249,13 +249,18 @@ def test_a_slow_destination_holds_up_no_other(tmp_path: Path) -> None:
     assert len(slow.calls) <= 4, "no more than the first four at once"
 
 
+WRITTEN = 'body: \'{"order": {{ payload.order }}, "call": {{ id }}}\', login: {bearer: env:CRM_SECRET}, '
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("written", ["", WRITTEN])
 def test_a_process_that_dies_after_the_call_makes_it_again_at_once_under_the_same_id(
-    tmp_path: Path, receiver: Receiver
+    tmp_path: Path, receiver: Receiver, written: str
 ) -> None:
     crashes = 2
     store = tmp_path / "shop.db"
-    (tmp_path / "threadline.yaml").write_text(definitions(crm=receiver.url()))
+    text = definitions(crm=receiver.url())
+    (tmp_path / "threadline.yaml").write_text(text.replace("secrets: [", f"{written}secrets: ["))
     environ = {
         **os.environ,
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -113,7 +113,7 @@ def _filled(text: str, kind: Kind, values: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=_TEMPLATES_READY_MAX)
 def _ready(text: str, kind: Kind) -> TemplateSources:
     source = _marked(text) if kind == "json" else text
-    filters = {"sha256": _sha256, "unix": _unix, "lower": _lower, "trim": _trim}
+    filters: dict[str, Callable[..., Any]] = {"sha256": _sha256, "unix": _unix, "lower": _lower, "trim": _trim}
     if kind == "json":
         filters["tojson"] = lambda value: value  # it is written as JSON anyway
     return TemplateSources({"": source}, escaped=False, finalizer=partial(_written, kind), filters=filters)
@@ -165,7 +165,7 @@ def _unix(value: Any, digits: int = 0) -> int:
     """The seconds since 1970 of a timestamp such as ``2026-03-01T12:00:00Z``; with 3 digits milliseconds, and so on."""
     if not 0 <= digits <= 9:
         raise InvalidValue("`unix` takes 0 to 9 digits")
-    return parse_time(str(value)) * 10**digits // SECOND
+    return parse_time(str(value)) * int(10**digits) // SECOND
 
 
 def _no_json(text: str) -> str:
