@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
 from threadline.capabilities.decide.drafts.sections import entries_of, keys_in
 from threadline.capabilities.foundation.definitions import Definitions, Document
+from threadline.capabilities.foundation.definitions.ready_made import ready_made_files, ready_made_named
 from threadline.capabilities.foundation.definitions.splicing import value_of
-from threadline.kernel.errors import NotFound
-from threadline.kernel.suggestion import suggestion
 
-_FILES = resources.files(__name__.rpartition(".")[0]) / "files"
-_BETWEEN = "\n---\n"
 _PATH = re.compile(r"\b(features|segments)\.(\w+)")
 """Fields in which a name stands second, as in ``segments.lapsed.since``: in conditions, and inside of mails."""
 JOURNEYS, TEMPLATES, SENDERS = "journeys", "mail.templates", "mail.senders"
@@ -49,24 +45,15 @@ class Entry(NamedTuple):
 @cache
 def entries() -> tuple[Entry, ...]:
     """Every entry, in the order of the gallery."""
-    files = (file for file in _FILES.iterdir() if file.name.endswith(".yaml"))
-    made = [_entry(file.name.removesuffix(".yaml"), file.read_text(encoding="utf-8")) for file in files]
-    return tuple(sorted(made, key=lambda entry: entry.order))
-
-
-def _entry(name: str, content: str) -> Entry:
-    head, _, text = content.partition(_BETWEEN)
-    says: dict[str, Any] = value_of(head)
-    return Entry(name, says["title"], says["description"], says["order"], says["needs"], text)
+    return tuple(
+        Entry(name, says["title"], says["description"], says["order"], says["needs"], text)
+        for name, says, text in ready_made_files(__name__.rpartition(".")[0])
+    )
 
 
 def entry_named(name: str) -> Entry:
     """The entry of this name; raises `NotFound` with the nearest one."""
-    entry = next((entry for entry in entries() if entry.name == name), None)
-    if entry is None:
-        known = [entry.name for entry in entries()]
-        raise NotFound(f"the gallery has no {name[:64]!r}; {suggestion(name, known)}", param="name")
-    return entry
+    return ready_made_named(entries(), name, "the gallery has no")
 
 
 def pieces_of(entry: Entry, suffix: str = "") -> list[Piece]:

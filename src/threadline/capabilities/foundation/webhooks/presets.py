@@ -1,17 +1,11 @@
-"""The destinations that ship: each file says what it is for, then, after a line of dashes, how it is declared."""
+"""The destinations that ship, each a text for the section ``destinations``."""
 
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from threadline.capabilities.foundation.definitions.splicing import value_of
-from threadline.kernel.errors import NotFound
-from threadline.kernel.suggestion import suggestion
-
-_FILES = resources.files(__name__.rpartition(".")[0]) / "files"
-_BETWEEN = "\n---\n"
+from threadline.capabilities.foundation.definitions.ready_made import ready_made_files, ready_made_named
 
 
 class Preset(NamedTuple):
@@ -20,7 +14,6 @@ class Preset(NamedTuple):
     name: str
     title: str
     description: str
-    order: int
     needs: list[str]
     """The members of the payload that its templates take."""
     variables: dict[str, str]
@@ -32,21 +25,13 @@ class Preset(NamedTuple):
 @cache
 def presets() -> tuple[Preset, ...]:
     """Every preset, in its order."""
-    files = (file for file in _FILES.iterdir() if file.name.endswith(".yaml"))
-    made = [_preset(file.name.removesuffix(".yaml"), file.read_text(encoding="utf-8")) for file in files]
-    return tuple(sorted(made, key=lambda preset: preset.order))
-
-
-def _preset(name: str, content: str) -> Preset:
-    head, _, text = content.partition(_BETWEEN)
-    says: dict[str, Any] = value_of(head)
-    return Preset(name, says["title"], says["description"], says["order"], says["needs"], says["variables"], text)
+    files = ready_made_files(__name__.rpartition(".")[0])
+    return tuple(
+        Preset(name, says["title"], says["description"], says["needs"], says["variables"], text)
+        for name, says, text in files
+    )
 
 
 def preset_named(name: str) -> Preset:
     """The preset of this name; raises `NotFound` with the nearest one."""
-    preset = next((preset for preset in presets() if preset.name == name), None)
-    if preset is None:
-        hint = suggestion(name, [preset.name for preset in presets()])
-        raise NotFound(f"there is no ready-made destination {name[:64]!r}; {hint}", param="name")
-    return preset
+    return ready_made_named(presets(), name, "there is no ready-made destination")
