@@ -1113,8 +1113,6 @@ class _Webhooks:
         """Show what was sent in an attempt, and what was answered."""
     def destinations(self) -> foundation_webhooks_operations_destinations.DestinationList:
         """List the destinations of webhooks: whether calls succeed, and how many wait."""
-    def preset(self, name: str) -> foundation_webhooks_operations_requests.ReadyMade:
-        """Show a destination that ships ready-made."""
     def presets(self) -> foundation_webhooks_operations_requests.ReadyMadeList:
         """List the destinations that ship ready-made, each with its text for the section `destinations`."""
     def preview(self, name: str, *, payload: Mapping[str, Any] | None = None, event: str | None = None,
@@ -1134,7 +1132,6 @@ class _AsyncWebhooks:
     deliveries = _Awaited(_Webhooks.deliveries)
     delivery = _Awaited(_Webhooks.delivery)
     destinations = _Awaited(_Webhooks.destinations)
-    preset = _Awaited(_Webhooks.preset)
     presets = _Awaited(_Webhooks.presets)
     preview = _Awaited(_Webhooks.preview)
     send_again = _Awaited(_Webhooks.send_again)

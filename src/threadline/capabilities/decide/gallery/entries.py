@@ -11,8 +11,10 @@ import yaml
 
 from threadline.capabilities.decide.drafts.sections import entries_of, keys_in
 from threadline.capabilities.foundation.definitions import Definitions, Document
-from threadline.capabilities.foundation.definitions.ready_made import ready_made_files, ready_made_named
+from threadline.capabilities.foundation.definitions.ready_made import ready_made_files
 from threadline.capabilities.foundation.definitions.splicing import value_of
+from threadline.kernel.errors import NotFound
+from threadline.kernel.suggestion import suggestion
 
 _PATH = re.compile(r"\b(features|segments)\.(\w+)")
 """Fields in which a name stands second, as in ``segments.lapsed.since``: in conditions, and inside of mails."""
@@ -53,7 +55,11 @@ def entries() -> tuple[Entry, ...]:
 
 def entry_named(name: str) -> Entry:
     """The entry of this name; raises `NotFound` with the nearest one."""
-    return ready_made_named(entries(), name, "the gallery has no")
+    entry = next((entry for entry in entries() if entry.name == name), None)
+    if entry is None:
+        known = [entry.name for entry in entries()]
+        raise NotFound(f"the gallery has no {name[:64]!r}; {suggestion(name, known)}", param="name")
+    return entry
 
 
 def pieces_of(entry: Entry, suffix: str = "") -> list[Piece]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import resources
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from threadline.capabilities.foundation.definitions.splicing import value_of
-from threadline.kernel.errors import NotFound
-from threadline.kernel.suggestion import suggestion
 
 _BETWEEN = "\n---\n"
 
@@ -34,20 +32,3 @@ def _file(name: str, content: str) -> ReadyMadeFile:
     head, _, text = content.partition(_BETWEEN)
     says: dict[str, Any] = value_of(head)
     return ReadyMadeFile(name, says, text)
-
-
-class _HasName(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-N = TypeVar("N", bound=_HasName)
-
-
-def ready_made_named(entries: Sequence[N], name: str, otherwise: str) -> N:
-    """The entry of this name; raises `NotFound`, which begins with ``otherwise``, with the nearest one."""
-    entry = next((entry for entry in entries if entry.name == name), None)
-    if entry is None:
-        known = [entry.name for entry in entries]
-        raise NotFound(f"{otherwise} {name[:64]!r}; {suggestion(name, known)}", param="name")
-    return entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from threadline.capabilities.foundation.definitions.ready_made import ready_made_files, ready_made_named
+from threadline.capabilities.foundation.definitions.ready_made import ready_made_files
 
 
 class Preset(NamedTuple):
@@ -30,8 +30,3 @@ def presets() -> tuple[Preset, ...]:
         Preset(name, says["title"], says["description"], says["needs"], says["variables"], text)
         for name, says, text in files
     )
-
-
-def preset_named(name: str) -> Preset:
-    """The preset of this name; raises `NotFound` with the nearest one."""
-    return ready_made_named(presets(), name, "there is no ready-made destination")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from threadline.kernel.errors import InvalidValue, ThreadlineError
+from threadline.kernel.errors import InvalidValue, NotFound, ThreadlineError
 from threadline.kernel.screen import Screen
 from threadline.surfaces.console.asking import Asking
 
@@ -35,7 +35,11 @@ def _payload(text: str) -> Any:
 
 
 def _preset(asking: Asking) -> Mapping[str, Any]:
-    return {"it": asking.ask("webhooks_preset", name=asking.path["name"])}
+    name = asking.path["name"]
+    it = next((preset for preset in asking.ask("webhooks_presets")["presets"] if preset["name"] == name), None)
+    if it is None:
+        raise NotFound(f"there is no ready-made destination {name[:64]!r}")
+    return {"it": it}
 
 
 SCREENS = (
@@ -56,7 +60,7 @@ SCREENS = (
         title="Ready-made destination",
         template="preset.html",
         load=_preset,
-        operation="webhooks_preset",
+        operation="webhooks_presets",
         summary="A destination that ships, with what it needs.",
         in_navigation=False,
         within="webhooks",

@@ -17,7 +17,7 @@ from threadline.capabilities.foundation.webhooks.operations import WEBHOOKS_GROU
 from threadline.capabilities.foundation.webhooks.operations.destinations import Name
 from threadline.capabilities.foundation.webhooks.policy import TEST
 from threadline.capabilities.foundation.webhooks.preparation import filling_of, requests_of, sent_of
-from threadline.capabilities.foundation.webhooks.presets import Preset, preset_named
+from threadline.capabilities.foundation.webhooks.presets import Preset
 from threadline.capabilities.foundation.webhooks.presets import presets as shipped
 from threadline.kernel.disclosure import FREE, NOT_PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import InvalidValue, NotFound
@@ -89,12 +89,6 @@ class ReadyMadeList(msgspec.Struct, kw_only=True):
     """Every destination that ships."""
 
     presets: list[ReadyMade]
-
-
-class ReadyMadeParams(Params, kw_only=True):
-    """Which one."""
-
-    name: Annotated[str, Meta(description="Its name, such as `slack`.", min_length=1, max_length=64)]
 
 
 Destinations = Mapping[str, Destination]
@@ -210,12 +204,6 @@ def test(destinations: Destinations, context: Context, params: RequestTestParams
 def presets(context: Context, params: NoParams) -> ReadyMadeList:
     """List the destinations that ship ready-made, each with its text for the section `destinations`."""
     return ReadyMadeList(presets=[_ready_made(preset) for preset in shipped()])
-
-
-@operation("GET /v1/webhooks/presets/{name}", WEBHOOKS_GROUP, scope="admin", example=ReadyMadeParams(name="slack"))
-def preset(context: Context, params: ReadyMadeParams) -> ReadyMade:
-    """Show a destination that ships ready-made."""
-    return _ready_made(preset_named(params.name))
 
 
 def _ready_made(preset: Preset) -> ReadyMade:
