@@ -59,8 +59,8 @@ class DeliveryPage(msgspec.Struct, kw_only=True):
 class Delivery(DeliveryLine, kw_only=True):
     """One attempt with its request and answer."""
 
-    method: Annotated[str, Meta(description="Such as POST."), NOT_PERSONAL]
-    headers: Annotated[dict[str, str], Meta(description="As sent; signatures, logins and secrets are hidden.")]
+    method: Annotated[str, NOT_PERSONAL]
+    headers: Annotated[dict[str, str], Meta(description="As sent; secrets are hidden.")]
     body: Annotated[str, Meta(description="The beginning of what was sent, 8,000 bytes at most."), FREE]
     answer: Annotated[str, Meta(description="The beginning of an answer that is not a success."), FREE]
 

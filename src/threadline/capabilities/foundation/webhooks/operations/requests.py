@@ -30,9 +30,7 @@ from threadline.kernel.webhook import HIDDEN, standard_body
 PREVIEW = "0" * 32
 """Stands for the id of a call, and of a person where none is named."""
 _CALL = "call_webhook"
-_Payload = Annotated[
-    dict[str, Any] | None, Meta(description="What the call brings, as the `payload` of an action does.")
-]
+_Payload = Annotated[dict[str, Any] | None, Meta(description="As in an action.")]
 
 
 class RequestPreviewParams(Params, kw_only=True):
@@ -40,21 +38,19 @@ class RequestPreviewParams(Params, kw_only=True):
 
     name: Name
     payload: _Payload = None
-    event: Annotated[
-        EventId | None, Meta(description="An event: the call that the rules in force would make about it.")
-    ] = None
-    person: Annotated[PersonRef | None, Meta(description="The person that a `payload` is about.")] = None
+    event: Annotated[EventId | None, Meta(description="The call that rules would make about it.")] = None
+    person: Annotated[PersonRef | None, Meta(description="Whom a `payload` is about.")] = None
 
 
 class RequestPreview(msgspec.Struct, kw_only=True):
     """A request as it would be sent; nothing is."""
 
     method: Annotated[str, NOT_PERSONAL]
-    url: Annotated[str, Meta(description="With its parameters; secrets are hidden.")]
-    headers: Annotated[dict[str, str], Meta(description="Signatures, logins and secrets are hidden.")]
+    url: Annotated[str, Meta(description="Secrets are hidden.")]
+    headers: dict[str, str]
     body: Annotated[str, FREE]
-    payload: Annotated[dict[str, Any], Meta(description="What it was filled in with."), FREE]
-    withheld: Annotated[list[str], Meta(description="Members of the payload that may not go there.")]
+    payload: Annotated[dict[str, Any], FREE]
+    withheld: Annotated[list[str], Meta(description="Members that may not go there.")]
     problem: Annotated[str, Meta(description="Why it could not be made; empty: it can."), SENTENCE]
 
 
@@ -62,7 +58,7 @@ class RequestTestParams(Params, kw_only=True):
     """Which destination, and what the test brings."""
 
     name: Name
-    person: Annotated[PersonRef, Meta(description="Whose events have the test and its outcome.")]
+    person: Annotated[PersonRef, Meta(description="Whose events have the outcome.")]
     payload: _Payload = None
 
 
@@ -75,14 +71,14 @@ class RequestTest(msgspec.Struct, kw_only=True):
 @key_fields("name", "title", "needs")
 @not_personal
 class ReadyMade(msgspec.Struct, kw_only=True):
-    """A destination that ships; it was tried against stand-ins of the receiver, not against the receiver itself."""
+    """A destination that ships, tried against stand-ins."""
 
     name: str
     title: str
     description: str
-    needs: Annotated[list[str], Meta(description="The members of the payload that its templates take.")]
-    variables: Annotated[dict[str, str], Meta(description="Environment variables, and what each has to hold.")]
-    text: Annotated[str, Meta(description="What stands under its name in the section `destinations`.")]
+    needs: Annotated[list[str], Meta(description="Members of the payload.")]
+    variables: Annotated[dict[str, str], Meta(description="What each holds.")]
+    text: Annotated[str, Meta(description="Its definition.")]
 
 
 class ReadyMadeList(msgspec.Struct, kw_only=True):
