@@ -22,8 +22,9 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import WEBHOOK_BODY_BYTES_MAX, WEBHOOK_HEADER_LENGTH_MAX, WEBHOOK_URL_LENGTH_MAX
 from threadline.kernel.templating import BLOCK, FUNCTIONS, TemplateMistake, TemplateSources
 from threadline.kernel.time import SECOND, parse_time
+from threadline.kernel.webhook import CAUSES
 
-VARIABLES = ("payload", "rule", "version", "at", "type", "id", "person", "test")
+VARIABLES = ("payload", *CAUSES, "at", "type", "id", "person", "test")
 """What templates are filled in with."""
 Kind = Literal["json", "form", "xml", "text", "address", "header"]
 NESTED_MAX = 6

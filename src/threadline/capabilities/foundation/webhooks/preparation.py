@@ -12,7 +12,7 @@ from threadline.kernel.confined import Confined, Exceeded
 from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import Answer, DueEffect, Preparation, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, Outcome
-from threadline.kernel.webhook import RULE_MATCHED, allowed_payload
+from threadline.kernel.webhook import CAUSES, RULE_MATCHED, allowed_payload
 
 REQUEST = "request"
 """The member of the data of an effect in which its sender finds the request."""
@@ -58,8 +58,7 @@ def filling_of(destination: Destination, data: Mapping[str, Any], id: str, perso
     """What a request is made of; secrets are left to the sender."""
     values = {
         "payload": allowed_payload(data.get("payload"), destination.payload)[0],
-        "rule": data.get("rule"),
-        "version": data.get("version"),
+        **{name: data.get(name) for name in CAUSES},
         "at": data.get("at"),
         "type": data.get("type", RULE_MATCHED),
         "id": id,
