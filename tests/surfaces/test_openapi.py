@@ -111,7 +111,8 @@ def test_every_operation_is_described_in_a_sentence(described: dict[str, Any]) -
 
 def test_what_is_the_same_everywhere_stands_in_the_document_once(described: dict[str, Any]) -> None:
     assert {name.removeprefix("Problem") for name in described["components"]["responses"]} >= {"400", "404", "503"}
-    assert len(msgspec.json.encode(described)) < 760_000
+    # Of an operation, since the document grows with them: 2,550 today.
+    assert len(msgspec.json.encode(described)) < 2_650 * len(list(_bodies(described)))
 
 
 def test_names_are_unique(described: dict[str, Any]) -> None:
