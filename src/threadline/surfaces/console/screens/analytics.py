@@ -21,8 +21,8 @@ VARIANTS = frozenset({"arm", "control"})
 """Members of the answer about an experiment in which names of variants stand."""
 STEPS = frozenset({"step", "next"})
 """Members of the answer about a journey in which ids of its steps stand."""
-FRAME = ("sql", "position", "bound", "notes")
-"""Members that every answer has; the others are what it says."""
+FRAME = ("sql", "position", "bound", "notes", "timezone", "week_starts_on")
+"""Members that say of an answer what it is made of; the others are what it says."""
 ROWS_MAX = 100
 """Rows of a table on the page, the newest of one that runs by time; the file has all of them."""
 TIME = "period"
@@ -163,6 +163,7 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
     return {
         "answer": answer,
         "chart": None if chart is None else renamed(chart, distinct(called)),
+        "days": _days(answer),
         "tables": tables,
         "facts": facts,
         "rows_max": ROWS_MAX,
@@ -172,6 +173,14 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
         "labels": {**LABELS, **LABELS_OF.get(asking.path["name"], {})},
         "typed": dict.fromkeys(members, True),
     }
+
+
+def _days(answer: Mapping[str, Any]) -> str:
+    """Which days, and weeks, an answer counts by."""
+    if "timezone" not in answer:
+        return ""
+    weeks = f", weeks from {answer['week_starts_on'].capitalize()}" if "week_starts_on" in answer else ""
+    return f"Days of {answer['timezone']}{weeks}."
 
 
 def _named(value: Any) -> Any:

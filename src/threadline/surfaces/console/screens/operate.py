@@ -388,7 +388,7 @@ def _webhooks(asking: Asking) -> Mapping[str, Any]:
                 column("title", "Sends"),
                 column("description", "How"),
             ],
-            note="Each is a text for `destinations` that is yours from then on. They were tried against stand-ins.",
+            note="Each is a destination to copy and make your own. They were tried against stand-ins.",
         ),
     )
 
