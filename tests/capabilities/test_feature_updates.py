@@ -24,7 +24,7 @@ from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_DONE, Outcome
 from threadline.kernel.store import Put
 from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
-from threadline.senders.webhook import written
+from threadline.kernel.webhook import standard_body
 from threadline.testing import scenarios
 from threadline.testing.projection_laws import LAWS
 
@@ -107,7 +107,7 @@ def test_a_destination_is_called_with_what_has_changed() -> None:
     (effect,) = receiver.sent
     person = asked.engine.reader.person("default", "user_id:ada").id
     assert effect.data["destination"] == "crm"
-    body = json.loads(written(effect.data, None)[0])
+    body = json.loads(standard_body(effect.data, None)[0])
     assert (body["type"], body["timestamp"], set(body["data"])) == (
         FEATURES_CHANGED,
         format_time(STARTS_AT + 22 * HOUR + HOUR // 2),

@@ -175,7 +175,10 @@ def test_a_field_that_may_have_a_value_is_none(field: str) -> None:
     assert mistakes(DECLARED, STEP + f"if: {{field: {field}, exists: true}}\n        then: [{{wait: 1d}}]") == []
 
 
-def test_a_wait_that_compares_with_a_placeholder_is_refused_as_it_would_never_end() -> None:
-    wait = "wait: {event: cart, where: {cart: '${journey.variables.cart}'}, timeout: 1d}"
-    (mistake,) = mistakes(DECLARED, STEP + wait)
-    assert "compares with the very text ${journey.variables.cart}; a condition takes no placeholder" in mistake
+def test_a_wait_that_compares_with_what_no_run_has_is_refused_as_it_would_never_end() -> None:
+    wait = "wait: {{event: cart, where: {{cart: '${{{}}}'}}, timeout: 1d}}"
+    (mistake,) = mistakes(DECLARED, STEP + wait.format("event.properties.cart"))
+    assert "compares with the very text ${event.properties.cart}; a condition takes no placeholder" in mistake
+    (mistake,) = mistakes(DECLARED, STEP + wait.format("journey.key"))
+    assert "compares with ${journey.key}, and the journey has no `key`" in mistake
+    assert mistakes(DECLARED, STEP + wait.format("journey.variables.cart")) == []

@@ -161,7 +161,7 @@ def test_the_laws_hold_in_another_zone_and_with_boards(
 
 def test_operations_are_there_even_without_a_board() -> None:
     stage = Stage("", "leaderboards")
-    assert stage.ask("leaderboards_list") == {"timezone": "UTC", "boards": []}
+    assert stage.ask("leaderboards_list") == {"timezone": "UTC", "week_starts_on": "monday", "boards": []}
     assert "leaderboards" not in stage.engine.catalogue.index
     assert job(stage, "leaderboards_refresh") == {"people": 0}
 

@@ -24,7 +24,7 @@ from threadline.surfaces.mcp.tools import TOOLS
 from threadline.surfaces.operation_calls import field_names, path_names
 
 TOOLS_MAX = 15
-LIST_BYTES_MAX = 53_000
+LIST_BYTES_MAX = 53_200
 """Of all tools together: about 13,000 tokens, which each conversation of an agent pays for; 2 KB of it say which of
 several meanings a parameter has."""
 KNOWN = {

@@ -124,8 +124,7 @@ Step = Annotated[
 Zone = Annotated[
     str,
     Meta(
-        description="The zone whose days, weeks and months these are, such as `Europe/Rome`; empty: the declared "
-        "`timezone`.",
+        description="Whose days these are, such as `Europe/Rome`; empty: as declared.",
         max_length=ZONE_NAME_LENGTH_MAX,
     ),
 ]
@@ -142,7 +141,7 @@ class ByPeriod(Span, kw_only=True):
     timezone: Zone = ""
     week_starts_on: Annotated[
         Literal["", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
-        Meta(description="The first day of a week; empty: what the section `calendar` declares, else Monday."),
+        Meta(description="The first day of a week; empty: as declared."),
     ] = ""
 
 
