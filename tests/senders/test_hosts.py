@@ -25,7 +25,7 @@ class Net:
         self.called: list[str] = []
         self.dead = {"https://dead.example/"}
 
-    def post(self, url: str, *given: Any) -> Answer:
+    def request(self, method: str, url: str, *given: Any) -> Answer:
         self.called.append(url)
         if url in self.dead:
             raise Failed("TimeoutError: no answer in time")

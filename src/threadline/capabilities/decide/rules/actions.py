@@ -13,6 +13,7 @@ from threadline.capabilities.foundation.conditions.fields import viewed
 from threadline.capabilities.foundation.conditions.placeholders import OUTPUT, Fail, Look, Template, read_template
 from threadline.capabilities.foundation.definitions import Noted, Part, Place
 from threadline.capabilities.foundation.definitions.declaring import Form, listed
+from threadline.capabilities.foundation.webhooks import events as webhooks
 from threadline.capabilities.foundation.webhooks.definition import queue_of
 from threadline.capabilities.profile.feature_updates import events as feature_updates
 from threadline.capabilities.profile.leaderboards import events as leaderboards
@@ -60,6 +61,7 @@ RESERVED = frozenset(
         rules,
         segments,
         streaks,
+        webhooks,
     )
     for type in room.EVENT_TYPES
     if type.speaker != "anyone"
