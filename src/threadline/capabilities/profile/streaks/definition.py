@@ -251,14 +251,16 @@ KIND = STREAKS.kind
 
 def week_start(definitions: Definitions) -> int:
     """The weekday on which weeks begin, 0 is Monday."""
-    shipped = CALENDAR.read(Definitions.shipped(PACKAGE), Calendar())
-    return CALENDAR.read(definitions, shipped, struct(Calendar, shipped)).week_start
+    return _calendar(definitions).week_start
 
 
 def read_streaks(definitions: Definitions) -> StreakSet:
     """The shipped streaks with what these definitions declare. Problems are noted in them, not raised."""
+    declared = STREAKS.read(definitions)
+    return StreakSet(tuple(declared.values.values()), _calendar(definitions))
+
+
+def _calendar(definitions: Definitions) -> Calendar:
     shipped = CALENDAR.read(Definitions.shipped(PACKAGE), Calendar())
     shipped = msgspec.structs.replace(shipped, timezone=TIMEZONE.read(definitions, "UTC"))
-    calendar = CALENDAR.read(definitions, shipped, struct(Calendar, shipped))
-    declared = STREAKS.read(definitions)
-    return StreakSet(tuple(declared.values.values()), calendar)
+    return CALENDAR.read(definitions, shipped, struct(Calendar, shipped))
